@@ -1,0 +1,31 @@
+# libflopmeter.so: every module in one shared library, so that the program, the Python binding and the
+# torch adapter of one process share one set of counters.
+get_property(modules GLOBAL PROPERTY FLOPMETER_MODULES)
+get_property(includes GLOBAL PROPERTY FLOPMETER_INCLUDES)
+
+get_property(dependencies GLOBAL PROPERTY FLOPMETER_PRIVATE)
+
+list(TRANSFORM modules REPLACE "(.+)" "$<TARGET_OBJECTS:flopmeter_\\1>" OUTPUT_VARIABLE objects)
+add_library(flopmeter SHARED ${objects})
+add_library(flopmeter::flopmeter ALIAS flopmeter)
+flopmeter_flags(flopmeter)
+set_target_properties(flopmeter PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX
+                                           LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+target_link_libraries(flopmeter PRIVATE $<BUILD_INTERFACE:${dependencies}>)
+foreach(include IN LISTS includes)
+  target_include_directories(flopmeter INTERFACE $<BUILD_INTERFACE:${include}>)
+  install(DIRECTORY ${include}/flopmeter DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endforeach()
+target_include_directories(flopmeter INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+install(TARGETS flopmeter EXPORT flopmeterTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT flopmeterTargets NAMESPACE flopmeter:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/flopmeter)
+include(CMakePackageConfigHelpers)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/flopmeterConfig.cmake.in
+                              ${CMAKE_CURRENT_BINARY_DIR}/flopmeterConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/flopmeter)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/flopmeterConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flopmeterConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/flopmeterConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/flopmeter)

@@ -1,0 +1,54 @@
+# flopmeter_module(<name> SOURCES ... [DEPENDS ...] [PRIVATE ...]): one library, one include root, one test binary.
+#
+# DEPENDS are the modules below this one (they are the only ones whose headers it can see); PRIVATE are
+# third-party libraries, which never show in a public header.
+function(flopmeter_flags target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+                                           $<$<BOOL:${FLOPMETER_WERROR}>:-Werror>)
+  if(FLOPMETER_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${FLOPMETER_SANITIZE} -fno-sanitize-recover=undefined)
+    target_link_options(${target} PUBLIC -fsanitize=${FLOPMETER_SANITIZE})
+  endif()
+endfunction()
+
+# Every public header must compile on its own.
+function(flopmeter_header_checks target)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/include include/*.h)
+  foreach(header IN LISTS headers)
+    string(MAKE_C_IDENTIFIER ${header} id)
+    set(unit ${CMAKE_CURRENT_BINARY_DIR}/header_checks/${id}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include <${header}>\n#include <${header}>\n")
+    list(APPEND units ${unit})
+  endforeach()
+  if(FLOPMETER_TESTS AND units)
+    add_library(${target}_headers OBJECT ${units})
+    target_link_libraries(${target}_headers PRIVATE ${target})
+    flopmeter_flags(${target}_headers)
+    set_target_properties(${target}_headers PROPERTIES CXX_CLANG_TIDY "")
+  endif()
+endfunction()
+
+function(flopmeter_module name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  set(target flopmeter_${name})
+  add_library(${target} STATIC ${arg_SOURCES})
+  add_library(flopmeter::${name} ALIAS ${target})
+  flopmeter_flags(${target})
+  target_include_directories(${target} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include)
+  target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
+  set_property(GLOBAL APPEND PROPERTY FLOPMETER_MODULES ${name})
+  set_property(GLOBAL APPEND PROPERTY FLOPMETER_PRIVATE ${arg_PRIVATE})
+  set_property(GLOBAL APPEND PROPERTY FLOPMETER_INCLUDES ${CMAKE_CURRENT_SOURCE_DIR}/include)
+  flopmeter_header_checks(${target})
+
+  file(GLOB tests CONFIGURE_DEPENDS tests/*_test.cpp)
+  if(FLOPMETER_TESTS AND tests)
+    add_executable(${target}_tests ${tests})
+    flopmeter_flags(${target}_tests)
+    target_link_libraries(${target}_tests PRIVATE ${target} ${arg_PRIVATE} GTest::gmock GTest::gtest_main)
+    target_compile_definitions(${target}_tests PRIVATE FLOPMETER_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+    gtest_discover_tests(${target}_tests TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS ${name} TIMEOUT 300)
+  endif()
+endfunction()

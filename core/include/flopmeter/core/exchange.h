@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+
+namespace flopmeter {
+
+/// A broadcast from rank 0 that may miss its deadline: the seam for process groups and MPI.  Off unless asked
+/// for; ranks otherwise never talk to each other because of us.
+class Exchange {
+ public:
+  Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  Exchange(Exchange&&) = delete;
+  Exchange& operator=(Exchange&&) = delete;
+  virtual ~Exchange() = default;
+
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int world_size() const = 0;
+  /// Fills `bytes` on all ranks with rank 0's; false when the deadline passed or a rank is gone.
+  virtual bool broadcast(std::span<std::byte> bytes, std::chrono::milliseconds deadline) = 0;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace flopmeter {
+
+/// What a training loop is doing.  Every nanosecond of a step belongs to exactly one of these.
+enum class Phase : std::uint8_t {
+  data,
+  forward,
+  backward,
+  optimizer,
+  communication,
+  checkpoint,
+  evaluation,
+  other,
+};
+inline constexpr std::size_t phase_count = 8;
+
+constexpr std::string_view to_string(Phase phase) {
+  constexpr std::string_view names[phase_count] = {
+      "data", "forward", "backward", "optimizer", "communication", "checkpoint", "evaluation", "other"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
+}  // namespace flopmeter

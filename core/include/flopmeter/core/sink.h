@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sink: the seam behind which every output format lives.
+#pragma once
+
+#include <flopmeter/core/finding.h>
+#include <flopmeter/core/peak_table.h>
+#include <flopmeter/core/result.h>
+#include <flopmeter/core/step_record.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// What a sink is told once, before the first record.
+struct RunInfo {
+  std::string directory;
+  std::string run_id;  ///< shared by all ranks of a run
+  std::string stamp;   ///< YYYYmmdd_HHMMSS of this start
+  std::string model;
+  std::string convention;
+  PeakTable peaks;
+  int rank = 0;
+  int world_size = 1;
+  int log_interval = 10;
+  bool breakdown = false;  ///< show phases
+  bool memory = true;      ///< show memory
+};
+
+/// Receives finished steps.  Called from one thread at a time.  Reports failure by its result; whoever drives
+/// it catches what still escapes, so that no sink can end a training run.
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  Sink(Sink&&) = delete;
+  Sink& operator=(Sink&&) = delete;
+  virtual ~Sink() = default;
+
+  virtual Result<void> write(const StepRecord& record) = 0;
+  virtual Result<void> flush() { return {}; }
+  /// The last call: the run is over.
+  virtual Result<void> finish(const std::vector<Finding>& findings) {
+    (void)findings;
+    return flush();
+  }
+};
+
+/// How a kind of sink is named, described and made.
+struct SinkPlugin {
+  std::string_view name;  ///< the part before the colon in `--sink name:target`
+  std::string_view help;
+  Result<std::unique_ptr<Sink>> (*make)(const RunInfo& run, std::string_view target) = nullptr;
+};
+
+}  // namespace flopmeter

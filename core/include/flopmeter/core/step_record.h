@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepRecord: everything known about one training step, and the list that names its fields.  Every sink, the
+// metric reference, the Prometheus help text and the dashboard follow from that list.
+#pragma once
+
+#include <flopmeter/core/flop_source.h>
+#include <flopmeter/core/phase.h>
+#include <flopmeter/core/units.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+namespace flopmeter {
+
+/// Where a record's FLOPs came from.
+enum class FlopsSource : std::uint8_t {
+  none,        ///< unknown
+  counted,     ///< the op stream of this very step
+  calibrated,  ///< estimate corrected by an earlier count of the same shapes
+  estimate,    ///< from the model's configuration
+  hardware,    ///< hardware counters: a hardware figure, not a model's
+  received,    ///< measured by rank 0 and broadcast
+  given,       ///< by the caller
+};
+
+/// Steps that would spoil an average are tagged and kept out of it.
+enum class StepTag : std::uint8_t { train, warmup, compile, evaluation, checkpoint, survey };
+
+std::string_view to_string(FlopsSource source);
+std::string_view to_string(StepTag tag);
+
+/// One finished step of one rank.  Trivially copyable: it passes through a fixed ring.  A quantity that was
+/// not measured is empty, never zero or -1.
+struct StepRecord {
+  std::int64_t step = 0;
+  std::int32_t epoch = -1;  ///< negative: the loop did not say
+  std::int32_t rank = 0;
+  std::int32_t devices = 1;      ///< devices this record's work ran on
+  std::int32_t micro_steps = 1;  ///< forward/backward passes accumulated into the step
+  double time_unix = 0;          ///< end of the step, seconds since 1970
+  Seconds step_seconds;
+  StepTag tag = StepTag::train;
+
+  std::optional<std::int64_t> samples;
+  std::optional<std::int64_t> tokens;         ///< real tokens
+  std::optional<std::int64_t> padded_tokens;  ///< with padding
+  std::optional<std::int64_t> visual_tokens;
+
+  std::optional<Flops> model_flops;      ///< MFU's numerator
+  std::optional<Flops> hardware_flops;   ///< HFU's numerator
+  std::optional<Flops> recompute_flops;  ///< part of hardware_flops
+  /// Model and hardware FLOPs by compute dtype; they sum to the two above where those are known.
+  std::array<std::uint64_t, dtype_count> model_flops_by_dtype{};
+  std::array<std::uint64_t, dtype_count> hardware_flops_by_dtype{};
+  FlopsSource flops_source = FlopsSource::none;
+  AttentionPairs attention_pairs = AttentionPairs::none;
+  std::string_view convention;                    ///< of model_flops; points at static text
+  std::optional<std::int64_t> calibration_age;    ///< steps since the measurement this one leans on
+  std::optional<double> calibration_error;        ///< measured over estimated, minus one
+  std::optional<std::uint64_t> unpriced_calls;
+
+  std::optional<double> mfu;
+  std::optional<double> hfu;
+  std::optional<double> mfu_window;  ///< over the last log interval
+  std::optional<double> mfu_run;     ///< over the whole run, tagged steps left out
+
+  std::array<std::optional<Seconds>, phase_count> phases{};
+  std::optional<Seconds> overlapped_communication;
+  std::optional<std::int64_t> memory_rss_bytes;
+  std::optional<std::int64_t> memory_rss_peak_bytes;
+  std::optional<std::int64_t> memory_device_bytes;
+  std::optional<std::int64_t> memory_device_peak_bytes;
+  std::optional<std::int64_t> memory_device_reserved_bytes;
+
+  std::optional<double> loss;
+  std::optional<double> grad_norm;
+  std::optional<double> learning_rate;
+
+  std::optional<Seconds> monitor_seconds;  ///< what watching this step cost
+  std::uint64_t dropped_records = 0;       ///< lost so far because a ring was full
+};
+
+/// How a field's value is meant, and so how it is shown.
+enum class Unit : std::uint8_t { none, count, seconds, unix_time, flops, teraflops_per_second, per_second, ratio, bytes };
+std::string_view to_string(Unit unit);
+
+/// A value as sinks see it; monostate where it was not measured.
+using FieldValue = std::variant<std::monostate, WideInt, double, std::string_view>;
+
+/// Describes one value of a record.
+struct Field {
+  std::string_view group;  ///< empty, or the object it is nested in ("phases")
+  std::string_view name;   ///< snake_case, the same in every sink; unique together with the group
+  Unit unit = Unit::none;
+  std::string_view help;  ///< one sentence, without a full stop
+  FieldValue (*read)(const StepRecord&) = nullptr;
+};
+
+/// All fields, in the order in which sinks write them.
+std::span<const Field> step_fields();
+
+/// The field `name` (or "group.name"); null where there is none.
+const Field* find_step_field(std::string_view name);
+
+/// The value as a double where it is a number.
+std::optional<double> as_number(const FieldValue& value);
+
+}  // namespace flopmeter

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers as people read them, and text made safe to show.  Prefixes (tera, milli) and percent exist here and
+// nowhere below.  Nothing depends on the locale.
+#pragma once
+
+#include <flopmeter/core/units.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// "51.47" with two decimals; "n/a" is the caller's word for an empty optional.
+std::string fixed(double value, int decimals);
+
+/// Three or four significant digits and an SI prefix: "51.5 T", "8.03 G", "912".
+std::string si(double value);
+
+/// 1048576 as "1,048,576".
+std::string grouped(WideInt value);
+
+/// 0.413 as "41.3 %".
+std::string percent(double ratio);
+
+/// "35.2 ms", "1.24 s", "2 h 05 min".
+std::string duration(Seconds time);
+
+/// The shortest decimal text that reads back as the same double.
+std::string shortest(double value);
+
+/// A whole decimal number, nothing before or after it.
+std::optional<double> parse_double(std::string_view text);
+std::optional<long long> parse_int(std::string_view text);
+
+/// `text` without control characters or broken UTF-8: fit for a terminal or a log line.
+std::string printable(std::string_view text);
+
+/// Valid UTF-8: every offending byte becomes U+FFFD.
+std::string valid_utf8(std::string_view text);
+
+/// Up to three of `known` that a person may have meant by `word`, nearest first; empty where none is near.
+std::vector<std::string_view> nearest(std::string_view word, std::span<const std::string_view> known);
+
+/// "; did you mean a, b?" for an error message, or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);
+
+/// Whether `name` matches a shell pattern of `*`, `?` and `[a-z]`.
+bool glob_match(std::string_view pattern, std::string_view name);
+
+}  // namespace flopmeter
