@@ -34,16 +34,18 @@ constexpr std::array rules = {
 };
 constexpr std::array examples = {
     // 2 x 4 outputs, three multiply-adds each
-    OpExample{.op = "aten::mm", .call = {.args = mm_args, .output = {}}, .executed = 48, .model = 48},
+    OpExample{
+        .op = "aten::mm", .call = {.args = mm_args, .output = {}}, .executed = 48, .model = 48},
 };
 
 }  // namespace
 
 extern const OpFamily matmul_plugin;
-constinit const OpFamily matmul_plugin{.name = "matmul",
-                                       .help = "2 m n k for each product of an m x k and a k x n matrix",
-                                       .source = "definition: one multiply and one add a term",
-                                       .rules = rules,
-                                       .examples = examples};
+constinit const OpFamily matmul_plugin{
+    .name = "matmul",
+    .help = "2 m n k for each product of an m x k and a k x n matrix",
+    .source = "definition: one multiply and one add a term",
+    .rules = rules,
+    .examples = examples};
 
 }  // namespace flopmeter
