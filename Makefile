@@ -12,7 +12,7 @@ setup: ## install what the build needs: Debian packages (as root), .venv, torch
 	@tools/setup.sh demo
 
 build: setup ## build/flopmeter, and the Python package for .venv
-	@tools/build.sh
+	@tools/build.sh -DFLOPMETER_TESTS=OFF
 
 demo: build ## see it work
 	@tools/demo.sh

@@ -19,9 +19,7 @@ cmake --preset release -DFLOPMETER_TORCH="$torch" -DFLOPMETER_PYTHON=ON \
   { tail -30 build/configure.log >&2; echo "build: configuring failed (build/configure.log)" >&2; exit 1; }
 cmake --build --preset release
 
-program=$(find build/release -name flopmeter -type f -perm -u+x -not -path '*/CMakeFiles/*' | head -1)
-[ -n "$program" ] || { echo "build: no program named flopmeter under build/release" >&2; exit 1; }
-ln -sfn "${program#build/}" build/flopmeter
+ln -sfn release/flopmeter build/flopmeter
 
 # The package is assembled from links, so that an edited .py file needs no new build.
 package=build/python/flopmeter

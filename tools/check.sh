@@ -23,7 +23,7 @@ build_and_test() {
 check_format() { tools/check_format.sh; }
 check_layers() { $python tools/check_layers.py; }
 check_text() { $python tools/check_text.py; }
-check_release() { tools/build.sh && run_ctest release; }
+check_release() { tools/build.sh -DFLOPMETER_TESTS=ON && run_ctest release; }
 check_dev() { build_and_test dev; }
 check_tsan() { build_and_test tsan; }
 check_tidy() { cmake --preset tidy && cmake --build --preset tidy; }

@@ -3,7 +3,8 @@
 # Tries the two commands as a stranger would: a fresh clone of the current commit, a fresh .venv.
 #   tools/try_fresh.sh [--chroot] [demo|test]      default: demo
 # --chroot: on a bare Debian 12 made with debootstrap (root; `apt-get install debootstrap`), so that
-#           the lists in tools/apt are tried too. FLOPMETER_OFFLINE=1 is passed on.
+#           the lists in tools/apt are tried too. FLOPMETER_OFFLINE=1 and PIP_INDEX_URL are passed on, and pip
+#           trusts this machine's certificates, as one needs behind a proxy.
 # The copy is deleted at the end; TRY_KEEP=1 keeps it and says where it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,12 +28,14 @@ if [ $in_chroot = 1 ]; then
     { tail "$work/debootstrap.log" >&2; exit 1; }
   for mount in proc dev dev/pts dev/shm; do mkdir -p "$root/$mount"; mount --bind "/$mount" "$root/$mount"; done
   cp /etc/resolv.conf "$root/etc/"
+  cp /etc/ssl/certs/ca-certificates.crt "$root/certificates.crt"
   git clone -q . "$root/flopmeter"
   chroot "$root" apt-get update -qq
   chroot "$root" apt-get install -y -qq --no-install-recommends make >/dev/null
   echo "try: bare Debian ready after $((SECONDS - start)) s; make $target"
   start=$SECONDS
   chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 \
+    PIP_CERT=/certificates.crt ${PIP_INDEX_URL:+PIP_INDEX_URL="$PIP_INDEX_URL"} \
     FLOPMETER_OFFLINE="${FLOPMETER_OFFLINE:-0}" make -C /flopmeter "$target"
 else
   git clone -q . "$work/flopmeter"
