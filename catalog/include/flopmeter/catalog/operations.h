@@ -41,15 +41,16 @@ struct GroupedMatmul {
 
 constexpr Flops flops(const GroupedMatmul& op) { return {2 * op.rows * op.n * op.k}; }
 
-/// Which (query, key) pairs one sequence of attention uses.
+/// Which (query, key) pairs one sequence of attention uses.  Where there are fewer queries than keys (a cache),
+/// the queries are the last positions, except for `causal`, which torch aligns at the first.
 struct MaskPairs {
   enum class Shape : std::uint8_t {
-    full,               ///< every pair
-    causal,             ///< key <= query, aligned at the first position
+    full,                 ///< every pair
+    causal,               ///< key <= query, aligned at the first position
     causal_bottom_right,  ///< key <= query, aligned at the last position
-    window,             ///< causal, and at most `size` keys back, the query's own included
-    chunk,              ///< causal inside chunks of `size`
-    prefix,             ///< the first `size` keys for everyone, causal after them
+    window,               ///< causal, and at most `size` keys back, the query's own included
+    chunk,                ///< causal inside chunks of `size`
+    prefix,               ///< the first `size` keys for everyone, causal after them
   };
   Shape shape = Shape::causal;
   std::int64_t size = 0;
@@ -57,6 +58,12 @@ struct MaskPairs {
 
 /// Pairs of one sequence of `queries` x `keys`.
 WideInt mask_pairs(MaskPairs mask, std::int64_t queries, std::int64_t keys);
+
+/// Pairs of documents packed one after the other, each of which sees itself only.
+WideInt mask_pairs(MaskPairs mask, std::span<const std::int64_t> lengths);
+
+/// Pairs of a band: query i uses the `width` keys that end at key i + `diagonal`, as far as they exist.
+WideInt band_pairs(std::int64_t queries, std::int64_t keys, std::int64_t diagonal, std::int64_t width);
 
 /// softmax(Q K^T) V, summed over sequences: `pairs` is what the mask leaves of queries x keys.
 struct Attention {
