@@ -46,7 +46,9 @@ constexpr Flops flops(const GroupedMatmul& op) {
   return {2 * op.rows * op.n * op.k};
 }
 
-/// Which (query, key) pairs one sequence of attention uses.
+/// Which (query, key) pairs one sequence of attention uses.  Where there are fewer queries than
+/// keys (a cache), the queries are the last positions, except for `causal`, which torch aligns at
+/// the first.
 struct MaskPairs {
   enum class Shape : std::uint8_t {
     full,                 ///< every pair
@@ -62,6 +64,16 @@ struct MaskPairs {
 
 /// Pairs of one sequence of `queries` x `keys`.
 WideInt mask_pairs(MaskPairs mask, std::int64_t queries, std::int64_t keys);
+
+/// Pairs of documents packed one after the other, each of which sees itself only.
+WideInt mask_pairs(MaskPairs mask, std::span<const std::int64_t> lengths);
+
+/// Pairs of a band: query i uses the `width` keys that end at key i + `diagonal`, as far as they
+/// exist.
+WideInt band_pairs(std::int64_t queries,
+                   std::int64_t keys,
+                   std::int64_t diagonal,
+                   std::int64_t width);
 
 /// softmax(Q K^T) V, summed over sequences: `pairs` is what the mask leaves of queries x keys.
 struct Attention {
