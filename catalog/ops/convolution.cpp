@@ -2,8 +2,7 @@
 //
 // Convolutions of any number of spatial dimensions, and their gradients, under all the names that back ends give
 // them.  Counted as the direct algorithm does it, padding included, whatever the library chose to run.
-#include <flopmeter/catalog/op_rule.h>
-#include <flopmeter/catalog/operations.h>
+#include "matmul_cost.h"
 
 #include <array>
 
@@ -72,15 +71,11 @@ std::optional<OpCost> price(const OpCall& call) {
                        .positions = transposed ? input_positions : output_positions,
                        .weights = w.elements()};
 
-  WideInt times = 1;
-  if (at.mask >= 0) {
-    const Arg mask = call.arg(at.mask);
-    if (!mask.is_list() || mask.rank < 2) return std::nullopt;
-    times = (mask[0] != 0 ? 1 : 0) + (mask[1] != 0 ? 1 : 0);
-  }
-  const Flops work = times * (x.complex ? 4 : 1) * flops(op);
+  const std::optional<WideInt> wanted = at.mask < 0 ? WideInt{1} : wanted_gradients(call.arg(at.mask), 2);
+  if (!wanted) return std::nullopt;
+  const Flops work = *wanted * (x.complex ? 4 : 1) * flops(op);
   const WideInt elements = x.elements() + w.elements() + x[0] * output_channels * output_positions;
-  return OpCost{.executed = work, .model = work, .bytes = {times * elements * x.bits() / 8}};
+  return OpCost{.executed = work, .model = work, .bytes = {*wanted * elements * x.bits() / 8}};
 }
 
 template <Places at>
