@@ -100,7 +100,7 @@ Exit run(const Options& options) {
                                                       : Recompute::none,
       .attention = options.attention == "eager" ? AttentionKernel::eager : AttentionKernel::fused,
       .forward_only = options.forward_only,
-      .mtp = options.mtp};
+      .mtp = options.mtp ? Training::Mtp::on : Training::Mtp::by_convention};
   request.convention = options.convention;
   const auto dtype = options.peak.compute_dtype();
   if (!dtype) return refuse(dtype.error());
