@@ -11,7 +11,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <map>
 #include <memory>
 
 namespace flopmeter {
@@ -28,8 +27,8 @@ struct Options {
   std::optional<double> tokens_per_second;
   std::string convention = "model-v1";
   std::string trainable = "all";
-  Recompute recompute = Recompute::none;
-  AttentionKernel attention = AttentionKernel::fused;
+  std::string recompute = "none";
+  std::string attention = "fused";
   bool forward_only = false;
   std::optional<bool> mtp;
   bool json = false;
@@ -99,11 +98,14 @@ Exit run(const Options& options) {
   request.batch = *std::move(batch);
   auto trainable = Trainable::parse(options.trainable);
   if (!trainable) return refuse(trainable.error());
-  request.training = {.trainable = *std::move(trainable),
-                      .recompute = options.recompute,
-                      .attention = options.attention,
-                      .forward_only = options.forward_only,
-                      .mtp = mtp(options.mtp)};
+  request.training = {
+      .trainable = *std::move(trainable),
+      .recompute = options.recompute == "full"        ? Recompute::full
+                   : options.recompute == "selective" ? Recompute::selective
+                                                      : Recompute::none,
+      .attention = options.attention == "eager" ? AttentionKernel::eager : AttentionKernel::fused,
+      .forward_only = options.forward_only,
+      .mtp = mtp(options.mtp)};
   request.convention = options.convention;
   const auto dtype = options.peak.compute_dtype();
   if (!dtype) return refuse(dtype.error());
@@ -134,38 +136,37 @@ std::function<Exit()> set_up(CLI::App& app) {
              "--seq-len",
              o.seq_len,
              "tokens a sequence, visual ones included (the model's longest, if it says one)")
-          ->check(CLI::PositiveNumber);
+          ->check(check_positive_integer);
   auto* batch = app.add_option("--batch", o.batch, "sequences a step")
-                    ->check(CLI::PositiveNumber)
+                    ->check(check_positive_integer)
                     ->capture_default_str();
   app.add_option("--seq-lens", o.seq_lens, "lengths of packed documents: a,b,c")
       ->excludes(seq_len)
       ->excludes(batch);
   app.add_option("--image-grid-thw", o.images, "images in patches: t,h,w;t,h,w");
   o.peak.add_options(app);
-  auto* step_time =
-      app.add_option("--step-time", o.step_time, "seconds a step took")->check(CLI::PositiveNumber);
+  auto* step_time = app.add_option("--step-time", o.step_time, "seconds a step took")
+                        ->check(check_positive_number);
   app.add_option(
          "--tokens-per-second", o.tokens_per_second, "tokens a second, all devices together")
-      ->check(CLI::PositiveNumber)
+      ->check(check_positive_number)
       ->excludes(step_time);
   app.add_option("--convention", o.convention, "what counts: see 'flopmeter conventions'")
       ->capture_default_str();
   app.add_option(
          "--trainable", o.trainable, "all, lora:RANK[:GLOB] or freeze:GLOB, on parameter names")
       ->capture_default_str();
-  const std::map<std::string, Recompute> recompute{
-      {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
-  app.add_option("--recompute", o.recompute, "activations computed again in backward")
-      ->transform(CLI::CheckedTransformer(recompute))
-      ->option_text("none|selective|full");
-  const std::map<std::string, AttentionKernel> attention{{"fused", AttentionKernel::fused},
-                                                         {"eager", AttentionKernel::eager}};
-  app.add_option("--attention", o.attention, "how attention is implemented")
-      ->transform(CLI::CheckedTransformer(attention))
-      ->option_text("fused|eager");
+  app.add_option("--recompute",
+                 o.recompute,
+                 "activations computed again in backward: none, selective or full")
+      ->check(CLI::IsMember({"none", "selective", "full"}))
+      ->capture_default_str();
+  app.add_option("--attention", o.attention, "how attention is implemented: fused or eager")
+      ->check(CLI::IsMember({"fused", "eager"}))
+      ->capture_default_str();
   app.add_flag("--forward-only", o.forward_only, "no backward pass");
-  app.add_flag("--mtp,!--no-mtp", o.mtp, "train the multi-token prediction layers too");
+  app.add_flag(
+      "--mtp,!--no-mtp", o.mtp, "multi-token prediction layers are trained too, or are not");
   app.add_flag("--json", o.json, "as JSON");
   return [options] { return run(*options); };
 }
