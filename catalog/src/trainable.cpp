@@ -99,7 +99,7 @@ ParameterCounts count_parameters(const Model& model, const Training& training) {
   }
   const std::string embedding = embedding_name(model);
   for (const LayerRun& run : model.runs) {
-    if (run.mtp && !training.mtp) continue;
+    if (run.mtp && training.mtp != Training::Mtp::on) continue;
     for (const Node& node : model.kinds[run.kind].nodes) {
       const WideInt weight = weight_count(node);
       const WideInt bias = bias_count(node);
