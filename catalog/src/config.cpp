@@ -171,6 +171,10 @@ bool Config::has(std::string_view key) const {
   return find({key}) != nullptr;
 }
 
+bool Config::is_null(std::string_view key) const {
+  return node_ != nullptr && json(node_).contains(key) && json(node_)[std::string{key}].is_null();
+}
+
 Config Config::child(std::string_view key) const {
   const void* value = find({key});
   const std::string path = path_ + std::string{key} + ".";

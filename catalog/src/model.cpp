@@ -112,12 +112,16 @@ Value LayerBuilder::sum(Value a, Value b) {
   return add({.kind = Node::Kind::sum}, {a, b});
 }
 
+Value LayerBuilder::product(Value a, Value b) {
+  return add({.kind = Node::Kind::sum, .keeps = true}, {a, b});
+}
+
 void LayerBuilder::output(Value x) {
   kind_.output = x.id;
   // A checkpointed layer is recomputed until the last tensor that backward needs is there again.  A
   // final linear saves its input before it runs, and the residual addition behind it saves nothing.
   const auto last = std::find_if(kind_.nodes.rbegin(), kind_.nodes.rend(), [](const Node& node) {
-    return node.kind != Node::Kind::sum;
+    return node.kind != Node::Kind::sum || node.keeps;
   });
   if (last != kind_.nodes.rend() && last->kind == Node::Kind::linear) last->last_saved = true;
 }
@@ -152,12 +156,14 @@ void ModelBuilder::layers(std::string_view prefix,
     const auto known = std::find_if(described.begin(), described.end(), [&](const auto& entry) {
       return entry.first == kinds[i];
     });
+    auto kind = static_cast<std::uint16_t>(model.kinds.size());
     if (known == described.end()) {
       LayerBuilder builder{model.kinds.emplace_back()};
       describe(builder, kinds[i]);
-      described.emplace_back(kinds[i], static_cast<std::uint16_t>(model.kinds.size() - 1));
+      described.emplace_back(kinds[i], kind);
+    } else {
+      kind = known->second;
     }
-    const std::uint16_t kind = known == described.end() ? described.back().second : known->second;
     LayerRun* last = model.runs.empty() || i == 0 ? nullptr : &model.runs.back();
     if (last != nullptr && last->kind == kind) {
       ++last->count;
