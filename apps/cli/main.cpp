@@ -17,17 +17,20 @@ int wrong_use(const CLI::App& app, const CLI::ParseError& error) {
   std::replace(what.begin(), what.end(), '\n', ' ');
   std::string help = "flopmeter";
   for (const CLI::App* sub : app.get_subcommands()) help += " " + sub->get_name();
-  return flopmeter::refuse({flopmeter::ErrorCode::invalid_argument, what + "; see '" + help + " --help'"});
+  return flopmeter::refuse(
+      {flopmeter::ErrorCode::invalid_argument, what + "; see '" + help + " --help'"});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"How much of the hardware does useful work: MFU, exactly, all the time", "flopmeter"};
+  CLI::App app{"How much of the hardware does useful work: MFU, exactly, all the time",
+               "flopmeter"};
   app.set_version_flag("--version", FLOPMETER_VERSION);
   app.require_subcommand(1);
   std::vector<const Command*> commands{flopmeter::commands().begin(), flopmeter::commands().end()};
-  std::stable_sort(commands.begin(), commands.end(), [](auto* a, auto* b) { return a->order < b->order; });
+  std::stable_sort(
+      commands.begin(), commands.end(), [](auto* a, auto* b) { return a->order < b->order; });
   std::vector<std::pair<CLI::App*, std::function<flopmeter::Exit()>>> runs;
   for (const Command* command : commands) {
     CLI::App* sub = app.add_subcommand(std::string{command->name}, std::string{command->help});
