@@ -114,12 +114,16 @@ Value LayerBuilder::sum(Value a, Value b) {
   return add({.kind = Node::Kind::sum}, {a, b});
 }
 
+Value LayerBuilder::product(Value a, Value b) {
+  return add({.kind = Node::Kind::sum, .keeps = true}, {a, b});
+}
+
 void LayerBuilder::output(Value x) {
   kind_.output = x.id;
   // A checkpointed layer is recomputed until the last tensor that backward needs is there again.  A
   // final linear saves its input before it runs, and the residual addition behind it saves nothing.
   const auto last = std::find_if(kind_.nodes.rbegin(), kind_.nodes.rend(), [](const Node& node) {
-    return node.kind != Node::Kind::sum;
+    return node.kind != Node::Kind::sum || node.keeps;
   });
   if (last != kind_.nodes.rend() && last->kind == Node::Kind::linear) last->last_saved = true;
 }

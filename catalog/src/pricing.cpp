@@ -47,6 +47,7 @@ class Pricer {
     const LayerKind& kind = model_.kinds[run.kind];
     bool& stream = run.stream == LayerRun::Stream::vision ? vision_grad_ : text_grad_;
     if (run.joins_vision) stream = stream || vision_grad_;
+    const bool before = stream;
     std::optional<LayerGrads> priced;
     bool output = false;
     Breakdown cost;
@@ -64,6 +65,7 @@ class Pricer {
       accumulate(cost, times);
       if (settled) break;
     }
+    if (run.mtp || run.unread) stream = before;  // a side branch: what follows does not read it
   }
 
   void accumulate(const Breakdown& cost, WideInt times) {
@@ -109,8 +111,8 @@ class Pricer {
       if (counts(node.component)) price_node(node, inputs_need, own.weight, adapted, cost, skipped);
     }
     const bool output = needs_[kind.output];
-    if (output && !training_.forward_only) recompute(run, cost, skipped);
-    if (training_.forward_only) {
+    if (output && !training_.forward_only && !run.unread) recompute(run, cost, skipped);
+    if (training_.forward_only || run.unread) {
       for (PartFlops& part : cost.parts) part.backward = {};
     }
     return output;
