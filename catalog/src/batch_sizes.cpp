@@ -48,18 +48,22 @@ WideInt twice_text_pairs(const AttentionSpec& spec,
 BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
   const VisionPlan& plan = model.vision;
   WideInt patches = 0;
+  WideInt tower = 0;
   WideInt visual = 0;
   for (const ImageGrid& image : batch.images) {
     if (plan.kind == VisionPlan::Kind::fixed) {
-      patches += WideInt{image.count} * plan.tower_tokens;
+      const WideInt tokens = WideInt{plan.patches} + plan.class_tokens;
+      patches += WideInt{image.count} * plan.patches;
+      tower += image.count * tokens;
       visual += WideInt{image.count} * plan.visual_tokens;
-      image_pairs_ += WideInt{image.count} * plan.tower_tokens * plan.tower_tokens;
+      image_pairs_ += image.count * tokens * tokens;
     } else if (plan.kind == VisionPlan::Kind::grid) {
       // Attention runs inside each frame; windows are cut in units of merged patches.
       const WideInt frames = WideInt{image.count} * image.t;
       const WideInt frame = WideInt{image.h} * image.w;
       const WideInt cell = WideInt{plan.merge} * plan.merge;
       patches += frames * frame;
+      tower += frames * frame;
       visual += frames * frame / cell;
       frame_pairs_ += frames * frame * frame;
       if (plan.window > 0) {
@@ -69,7 +73,7 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
       }
     }
   }
-  rows_ = {batch.tokens(), patches, visual};
+  rows_ = {batch.tokens(), patches, tower, visual};
 }
 
 WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,
