@@ -30,6 +30,18 @@ Exit print_json(const std::function<void(JsonWriter&)>& write) {
   return print(text + "\n");
 }
 
+std::string check_positive_integer(const std::string& text) {
+  const auto value = parse_int(text);
+  return value && *value > 0 ? "" : "'" + printable(text) + "' is not a positive integer";
+}
+
+std::string check_positive_number(const std::string& text) {
+  const auto value = parse_double(text);
+  return value && *value > 0 && *value < 1e300
+             ? ""
+             : "'" + printable(text) + "' is not a positive number";
+}
+
 Result<std::string> read_text(const std::string& path) {
   constexpr std::size_t most = 64U << 20U;
   const auto fail = [&](const char* why) {

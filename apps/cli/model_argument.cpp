@@ -12,7 +12,8 @@ namespace {
 
 std::optional<std::int64_t> positions(const Config& config) {
   const Config text = config.has("text_config") ? config.child("text_config") : config;
-  const std::int64_t longest = text.count_or({"max_position_embeddings", "n_positions", "seq_length", "max_seq_len"}, 0);
+  const std::int64_t longest =
+      text.count_or({"max_position_embeddings", "n_positions", "seq_length", "max_seq_len"}, 0);
   return longest > 0 ? std::optional{longest} : std::nullopt;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peak_argument.h"
 
+#include "command.h"
+
 #include <flopmeter/catalog/cpu_peak.h>
 #include <flopmeter/catalog/devices.h>
 #include <flopmeter/core/text.h>
@@ -11,7 +13,9 @@
 namespace flopmeter {
 namespace {
 
-Error wrong(std::string what) { return {ErrorCode::invalid_argument, std::move(what)}; }
+Error wrong(std::string what) {
+  return {ErrorCode::invalid_argument, std::move(what)};
+}
 
 Result<PeakTable> device_table(const std::string& name, bool sparse) {
   if (name == "cpu") {
@@ -27,8 +31,11 @@ Result<PeakTable> device_table(const std::string& name, bool sparse) {
 }  // namespace
 
 void PeakArgument::add_options(CLI::App& app) {
-  auto* name = app.add_option("--device", device, "what it runs on: see 'flopmeter devices', or cpu for this machine");
-  app.add_option("--devices", devices, "how many of them")->check(CLI::PositiveNumber)->capture_default_str();
+  auto* name = app.add_option(
+      "--device", device, "what it runs on: see 'flopmeter devices', or cpu for this machine");
+  app.add_option("--devices", devices, "how many of them")
+      ->check(check_positive_integer)
+      ->capture_default_str();
   app.add_option("--dtype", dtype, "number format of the matmuls")->capture_default_str();
   app.add_flag("--sparse", sparse, "peak with 2:4 structured sparsity")->needs(name);
   app.add_option("--peak", peak, "peak of one device in TFLOP/s, instead of the catalog's");
@@ -36,7 +43,8 @@ void PeakArgument::add_options(CLI::App& app) {
 
 Result<Dtype> PeakArgument::compute_dtype() const {
   if (const auto known = parse_dtype(dtype)) return *known;
-  return wrong("--dtype '" + printable(dtype) + "': expected fp64, fp32, tf32, bf16, fp16, fp8, fp4 or int8");
+  return wrong("--dtype '" + printable(dtype) +
+               "': expected fp64, fp32, tf32, bf16, fp16, fp8, fp4 or int8");
 }
 
 Result<std::optional<PeakTable>> PeakArgument::table() const {
@@ -44,7 +52,9 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
   if (!type) return type.error();
   if (!peak.empty()) {
     const auto tera = parse_double(peak);
-    if (!tera || !(*tera > 0) || *tera > 1e9) return wrong("--peak '" + printable(peak) + "': expected TFLOP/s of one device, a positive number");
+    if (!tera || !(*tera > 0) || *tera > 1e9)
+      return wrong("--peak '" + printable(peak) +
+                   "': expected TFLOP/s of one device, a positive number");
     PeakTable given{.device = device.empty() ? "given" : device, .source = "given"};
     given.set(*type, {*tera * 1e12});
     return std::optional{given};
@@ -55,10 +65,12 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
   if (!(*table).peak(*type)) {
     std::string known;
     for (std::size_t i = 0; i < dtype_count; ++i) {
-      if ((*table).peaks[i]) known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
+      if ((*table).peaks[i])
+        known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
     }
-    return wrong("no " + std::string{to_string(*type)} + " peak is published for " + (*table).device +
-                 (known.empty() ? "" : " (known: " + known + ")") + "; give --peak TFLOPS or another --dtype");
+    return wrong("no " + std::string{to_string(*type)} + " peak is published for " +
+                 (*table).device + (known.empty() ? "" : " (known: " + known + ")") +
+                 "; give --peak TFLOPS or another --dtype");
   }
   return std::optional{*std::move(table)};
 }

@@ -14,7 +14,8 @@ class App;
 
 namespace flopmeter {
 
-/// The options that say what the work is set against: --device, --devices, --dtype, --sparse, --peak.
+/// The options that say what the work is set against: --device, --devices, --dtype, --sparse,
+/// --peak.
 struct PeakArgument {
   std::string device;
   std::int64_t devices = 1;
@@ -24,7 +25,8 @@ struct PeakArgument {
 
   void add_options(CLI::App& app);
   [[nodiscard]] Result<Dtype> compute_dtype() const;
-  /// Empty where neither a device nor a peak is named.  A device without a figure for the dtype is an error.
+  /// Empty where neither a device nor a peak is named.  A device without a figure for the dtype is
+  /// an error.
   [[nodiscard]] Result<std::optional<PeakTable>> table() const;
 };
 

@@ -4,8 +4,8 @@
 // length, size].
 //
 // is_causal of a call with fewer queries than keys starts at the first key, as the documentation of
-// scaled_dot_product_attention says and its CPU kernel does; the flash operator starts so that the
-// last query sees the last key (torch.nn.attention.bias, CausalVariant.LOWER_RIGHT).
+// scaled_dot_product_attention says and its CPU kernel does; the flash operator ends with the last
+// key (torch.nn.attention.bias, CausalVariant.LOWER_RIGHT).
 #include "attention_cost.h"
 
 #include <array>
@@ -13,89 +13,139 @@
 namespace flopmeter {
 namespace {
 
-using Shape = MaskPairs::Shape;
-
-/// Where an operator has its arguments.
-struct Places {
-  int query = 0;  ///< key and value follow
-  int causal = -1;
-  int mask = -1;
-  Shape causal_shape = Shape::causal;
-  AttentionPass pass = AttentionPass::forward;
-};
-
-template <Places at>
-std::optional<OpCost> price(const OpCall& call) {
-  const Arg q = call.arg(at.query);
-  const Arg k = call.arg(at.query + 1);
-  const Arg v = call.arg(at.query + 2);
-  if (!q.is_tensor(4) || !k.is_tensor(4) || !v.is_tensor(4)) return std::nullopt;
-  const bool causal = at.causal >= 0 && call.arg(at.causal).number_or(0) != 0;
-  // A mask tensor hides which pairs count: all are computed.  An undefined one has no elements.
-  const Arg mask = at.mask >= 0 ? call.arg(at.mask) : Arg{};
-  const bool masked = mask.is_tensor() && mask.rank > 0 && mask.elements() > 0;
-  const Shape shape = causal ? at.causal_shape : Shape::full;
-  const Attention op{.pairs = q[0] * mask_pairs({.shape = shape}, q[2], k[2]),
-                     .heads = q[1],
-                     .kv_heads = k[1],
-                     .d_qk = q[3],
-                     .d_v = v[3],
-                     .queries = WideInt{q[0]} * q[2],
-                     .keys = WideInt{k[0]} * k[2]};
-  return attention_cost(op, at.pass, q, masked ? AttentionPairs::full : AttentionPairs::exact);
-}
-
-constexpr auto backward = AttentionPass::backward;
+using At = AttentionPlaces;
 
 constexpr std::array rules = {
-    OpRule{.name = "aten::_scaled_dot_product_flash_attention",
-           .price = price<Places{.causal = 4, .causal_shape = Shape::causal_bottom_right}>},
-    OpRule{.name = "aten::_scaled_dot_product_flash_attention.quantized",
-           .price = price<Places{.causal = 7, .causal_shape = Shape::causal_bottom_right}>},
-    OpRule{.name = "aten::_scaled_dot_product_flash_attention_backward",
-           .price = price<Places{.query = 1,
-                                 .causal = 11,
-                                 .causal_shape = Shape::causal_bottom_right,
-                                 .pass = backward}>,
-           .dtype_argument = 1},
-    OpRule{.name = "aten::_scaled_dot_product_flash_attention_for_cpu",
-           .price = price<Places{.causal = 4, .mask = 5}>},
-    OpRule{.name = "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
-           .price = price<Places{.query = 1, .causal = 7, .mask = 8, .pass = backward}>,
-           .dtype_argument = 1},
-    OpRule{.name = "aten::_scaled_dot_product_efficient_attention",
-           .price = price<Places{.causal = 6, .mask = 3}>},
-    OpRule{.name = "aten::_scaled_dot_product_efficient_attention_backward",
-           .price = price<Places{.query = 1, .causal = 11, .mask = 4, .pass = backward}>,
-           .dtype_argument = 1},
-    OpRule{.name = "aten::_scaled_dot_product_cudnn_attention",
-           .price = price<Places{.causal = 6, .mask = 3}>},
-    OpRule{.name = "aten::_scaled_dot_product_cudnn_attention_backward",
-           .price = price<Places{.query = 1, .causal = 14, .mask = 8, .pass = backward}>,
-           .dtype_argument = 1},
-    OpRule{.name = "aten::_scaled_dot_product_fused_attention_overrideable",
-           .price = price<Places{.causal = 5, .mask = 3}>},
-    OpRule{.name = "aten::_scaled_dot_product_fused_attention_overrideable_backward",
-           .price = price<Places{.query = 1, .causal = 13, .mask = 4, .pass = backward}>,
-           .dtype_argument = 1},
-    OpRule{.name = "aten::_scaled_dot_product_attention_math_for_mps",
-           .price = price<Places{.causal = 5, .mask = 3}>},
-    OpRule{.name = "aten::_triton_scaled_dot_attention", .price = price<Places{}>},
-    OpRule{.name = "aten::scaled_dot_product_attention",
-           .price = price<Places{.causal = 5, .mask = 3}>,
-           .offline = true},
+    attention_rule<At{.causal = 4, .bottom_right = true, .heads_first = true}>(
+        "aten::_scaled_dot_product_flash_attention"),
+    attention_rule<At{.causal = 7, .bottom_right = true, .heads_first = true}>(
+        "aten::_scaled_dot_product_flash_attention.quantized"),
+    attention_rule<At{
+        .query = 1, .causal = 11, .bottom_right = true, .heads_first = true, .backward = true}>(
+        "aten::_scaled_dot_product_flash_attention_backward"),
+    attention_rule<At{.mask = 5, .causal = 4, .heads_first = true}>(
+        "aten::_scaled_dot_product_flash_attention_for_cpu"),
+    attention_rule<At{.query = 1, .mask = 8, .causal = 7, .heads_first = true, .backward = true}>(
+        "aten::_scaled_dot_product_flash_attention_for_cpu_backward"),
+    attention_rule<At{.mask = 3, .causal = 6, .heads_first = true}>(
+        "aten::_scaled_dot_product_efficient_attention"),
+    attention_rule<At{.query = 1, .mask = 4, .causal = 11, .heads_first = true, .backward = true}>(
+        "aten::_scaled_dot_product_efficient_attention_backward"),
+    attention_rule<At{.mask = 3, .causal = 6, .heads_first = true}>(
+        "aten::_scaled_dot_product_cudnn_attention"),
+    attention_rule<At{.query = 1, .mask = 8, .causal = 14, .heads_first = true, .backward = true}>(
+        "aten::_scaled_dot_product_cudnn_attention_backward"),
+    attention_rule<At{.mask = 3, .causal = 5, .heads_first = true}>(
+        "aten::_scaled_dot_product_fused_attention_overrideable"),
+    attention_rule<At{.query = 1, .mask = 4, .causal = 13, .heads_first = true, .backward = true}>(
+        "aten::_scaled_dot_product_fused_attention_overrideable_backward"),
+    attention_rule<At{.mask = 3, .causal = 5, .heads_first = true}>(
+        "aten::_scaled_dot_product_attention_math_for_mps"),
 };
 
 constexpr auto exact = AttentionPairs::exact;
+constexpr auto full = AttentionPairs::full;
 
+// Two sequences, four query heads on two key heads, sizes d_qk = 8 and d_v = 6, three queries and
+// five keys.
+//   pairs: full 2 * 15 = 30, causal from the first key 2 * (1 + 2 + 3) = 12, up to the last 2 * (3
+//   + 4 + 5) = 24 a pair costs 4 heads * 2 * (8 + 6) = 112 forward, 4 * 4 * (8 + 6) = 224 backward
+//   as the model needs it and 4 * 2 * (3 * 8 + 2 * 6) = 288 as it is executed bytes: (6 * 4 + 10 *
+//   2) * (8 + 6) = 616 elements of 2 bytes; twice that backward
 constexpr std::array examples = {
-    // causal 3 x 3: 6 pairs; 6 * 2 sequences * 4 heads * (2 * 8 + 2 * 8) = 1536
-    // q, o: 2*3 tokens * 4 heads * 16; k, v: 6 tokens * 2 heads * 16; 576 elements of 2 bytes
     OpExample{.op = "aten::_scaled_dot_product_flash_attention",
-              .call = "bf16[2,4,3,8] bf16[2,2,3,8] bf16[2,2,3,8] - 1",
-              .executed = 1536,
-              .model = 1536,
-              .bytes = 1152,
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 1 0 -",
+              .executed = 2688,
+              .model = 2688,
+              .bytes = 1232,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_flash_attention.quantized",
+              .call = "fp8[2,4,3,8] fp8[2,2,5,8] fp8[2,2,5,6] [1] [1] [1] - 1 0 -",
+              .executed = 2688,
+              .model = 2688,
+              .bytes = 616,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_flash_attention_backward",
+              .call = "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] "
+                      "[2,4,3] - - 3 5 - 1 - - -",
+              .executed = 6912,
+              .model = 5376,
+              .bytes = 2464,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_flash_attention_for_cpu",
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 1 - -",
+              .executed = 1344,
+              .model = 1344,
+              .bytes = 1232,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_flash_attention_for_cpu",
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 0 [2,1,3,5] -",
+              .executed = 3360,
+              .model = 3360,
+              .bytes = 1232,
+              .pairs = full},
+    OpExample{
+        .op = "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+        .call =
+            "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] [2,4,3] - 1 - -",
+        .executed = 3456,
+        .model = 2688,
+        .bytes = 2464,
+        .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_efficient_attention",
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 1 - 1 -",
+              .executed = 1344,
+              .model = 1344,
+              .bytes = 1232,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_efficient_attention",
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,5] 1 - 0 -",
+              .executed = 3360,
+              .model = 3360,
+              .bytes = 1232,
+              .pairs = full},
+    OpExample{
+        .op = "aten::_scaled_dot_product_efficient_attention_backward",
+        .call =
+            "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - bf16[2,4,3,6] [2,4,3] - - - "
+            "(1,1,1,0) 1 -",
+        .executed = 3456,
+        .model = 2688,
+        .bytes = 2464,
+        .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_cudnn_attention",
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 1 - 1 0 -",
+              .executed = 1344,
+              .model = 1344,
+              .bytes = 1232,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_cudnn_attention_backward",
+              .call = "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] "
+                      "[2,4,3] - - - - - 3 5 - "
+                      "1 -",
+              .executed = 3456,
+              .model = 2688,
+              .bytes = 2464,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_fused_attention_overrideable",
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - - 1 0 -",
+              .executed = 1344,
+              .model = 1344,
+              .bytes = 1232,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_fused_attention_overrideable_backward",
+              .call = "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - (1,1,1,0) "
+                      "bf16[2,4,3,6] [2,4,3] - - "
+                      "3 5 - 1 - - -",
+              .executed = 3456,
+              .model = 2688,
+              .bytes = 2464,
+              .pairs = exact},
+    OpExample{.op = "aten::_scaled_dot_product_attention_math_for_mps",
+              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - - 1 - - 0",
+              .executed = 1344,
+              .model = 1344,
+              .bytes = 1232,
               .pairs = exact},
 };
 
@@ -105,8 +155,8 @@ extern const OpFamily attention_plugin;
 constinit const OpFamily attention_plugin{
     .name = "attention",
     .help =
-        "P pairs, n query heads: 2 P n (d_qk + d_v) forward; backward twice that, fused kernels 2 "
-        "P n (3 d_qk + 2 d_v)",
+        "P pairs, n query heads: 2 P n (d_qk + d_v) forward; backward twice that for the model, "
+        "2 P n (3 d_qk + 2 d_v) as fused kernels execute it",
     .source =
         "FlashAttention-2, arXiv 2307.08691, sections 3.1 and 4.1; "
         "torch.nn.functional.scaled_dot_product_attention",

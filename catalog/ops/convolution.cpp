@@ -3,8 +3,7 @@
 // Convolutions of any number of spatial dimensions, and their gradients, under all the names that
 // back ends give them.  Counted as the direct algorithm does it, padding included, whatever the
 // library chose to run.
-#include <flopmeter/catalog/op_rule.h>
-#include <flopmeter/catalog/operations.h>
+#include "matmul_cost.h"
 
 #include <array>
 
@@ -24,7 +23,8 @@ struct Places {
   int groups = never;
   int transposed = never;  ///< the place of a flag, or always, or never
   int output_padding = never;
-  int mask = never;  ///< of a gradient: which of input, weight and bias are wanted
+  bool channelwise = false;  ///< as many groups as input channels
+  int mask = never;          ///< of a gradient: which of input, weight and bias are wanted
 };
 
 constexpr Places standard{.dilation = 5, .groups = 8, .transposed = 6, .output_padding = 7};
@@ -66,64 +66,305 @@ std::optional<OpCost> price(const OpCall& call) {
     kernel *= taps;
   }
   if (x[1] <= 0) return std::nullopt;
-  const WideInt groups = at.groups >= 0 ? call.arg(at.groups).number_or(1) : 1;
+  const WideInt groups = at.channelwise ? x[1] : call.arg(at.groups).number_or(1);
   const WideInt output_channels = w.elements() * groups / (x[1] * kernel);
   const Convolution op{.batch = x[0],
                        .positions = transposed ? input_positions : output_positions,
                        .weights = w.elements()};
 
-  WideInt times = 1;
-  if (at.mask >= 0) {
-    const Arg mask = call.arg(at.mask);
-    if (!mask.is_list() || mask.rank < 2) return std::nullopt;
-    times = (mask[0] != 0 ? 1 : 0) + (mask[1] != 0 ? 1 : 0);
-  }
-  const Flops work = times * (x.complex ? 4 : 1) * flops(op);
+  const std::optional<WideInt> wanted =
+      at.mask < 0 ? WideInt{1} : wanted_gradients(call.arg(at.mask), 2);
+  if (!wanted) return std::nullopt;
+  const Flops work = *wanted * (x.complex ? 4 : 1) * flops(op);
   const WideInt elements = x.elements() + w.elements() + x[0] * output_channels * output_positions;
-  return OpCost{.executed = work, .model = work, .bytes = {times * elements * x.bits() / 8}};
+  return OpCost{.executed = work, .model = work, .bytes = {*wanted * elements * x.bits() / 8}};
+}
+
+template <Places at>
+constexpr OpRule rule(std::string_view name) {
+  return {.name = name, .price = price<at>, .dtype_argument = at.input};
 }
 
 constexpr Places padding_first{.stride = 3, .padding = 2, .dilation = 4, .groups = 5};
 constexpr Places bias_padding_first{.stride = 4, .padding = 3, .dilation = 5, .groups = 6};
+constexpr Places with_relu{.stride = 3, .padding = 4, .dilation = 5, .groups = 6};
+constexpr Places with_add_relu{.stride = 5, .padding = 6, .dilation = 7, .groups = 8};
+constexpr Places depthwise{.stride = 4, .padding = 5, .dilation = 6, .channelwise = true};
+constexpr Places quantized{.weight = 3, .stride = 7, .padding = 8, .dilation = 9, .groups = 10};
+constexpr Places quantized_binary{
+    .weight = 3, .stride = 8, .padding = 9, .dilation = 10, .groups = 11};
 
 constexpr std::array rules = {
-    OpRule{.name = "aten::convolution", .price = price<standard>},
-    OpRule{.name = "aten::_convolution", .price = price<standard>},
-    OpRule{.name = "aten::convolution_overrideable", .price = price<standard>},
-    OpRule{.name = "aten::convolution_backward",
-           .price = price<Places{.input = 1,
-                                 .weight = 2,
-                                 .stride = 4,
-                                 .padding = 5,
-                                 .dilation = 6,
-                                 .groups = 9,
-                                 .transposed = 7,
-                                 .output_padding = 8,
-                                 .mask = 10}>,
-           .dtype_argument = 1},
-    OpRule{.name = "aten::convolution_backward_overrideable",
-           .price = price<Places{.input = 1,
-                                 .weight = 2,
-                                 .stride = 3,
-                                 .padding = 4,
-                                 .dilation = 5,
-                                 .groups = 8,
-                                 .transposed = 6,
-                                 .output_padding = 7,
-                                 .mask = 9}>,
-           .dtype_argument = 1},
-    OpRule{.name = "aten::cudnn_convolution", .price = price<padding_first>},
-    OpRule{.name = "aten::mkldnn_convolution", .price = price<bias_padding_first>},
-    OpRule{.name = "aten::miopen_convolution", .price = price<bias_padding_first>},
+    rule<standard>("aten::convolution"),
+    rule<standard>("aten::_convolution"),
+    rule<standard>("aten::convolution_overrideable"),
+    rule<Places{.input = 1,
+                .weight = 2,
+                .stride = 4,
+                .padding = 5,
+                .dilation = 6,
+                .groups = 9,
+                .transposed = 7,
+                .output_padding = 8,
+                .mask = 10}>("aten::convolution_backward"),
+    rule<Places{.input = 1,
+                .weight = 2,
+                .stride = 3,
+                .padding = 4,
+                .dilation = 5,
+                .groups = 8,
+                .transposed = 6,
+                .output_padding = 7,
+                .mask = 9}>("aten::convolution_backward_overrideable"),
+    rule<padding_first>("aten::cudnn_convolution"),
+    rule<with_relu>("aten::cudnn_convolution_relu"),
+    rule<with_add_relu>("aten::cudnn_convolution_add_relu"),
+    rule<Places{.stride = 4,
+                .padding = 2,
+                .dilation = 5,
+                .groups = 6,
+                .transposed = always,
+                .output_padding = 3}>("aten::cudnn_convolution_transpose"),
+    rule<bias_padding_first>("aten::miopen_convolution"),
+    rule<bias_padding_first>("aten::miopen_depthwise_convolution"),
+    rule<with_relu>("aten::miopen_convolution_relu"),
+    rule<with_add_relu>("aten::miopen_convolution_add_relu"),
+    rule<Places{.stride = 5,
+                .padding = 3,
+                .dilation = 6,
+                .groups = 7,
+                .transposed = always,
+                .output_padding = 4}>("aten::miopen_convolution_transpose"),
+    rule<bias_padding_first>("aten::mkldnn_convolution"),
+    rule<bias_padding_first>("aten::_mps_convolution"),
+    rule<Places{.stride = 4,
+                .padding = 2,
+                .dilation = 5,
+                .groups = 6,
+                .transposed = always,
+                .output_padding = 3}>("aten::_mps_convolution_transpose"),
+    rule<Places{.weight = 2, .stride = 4, .padding = 3, .dilation = 5, .groups = 6, .mask = 7}>(
+        "aten::mps_convolution_backward"),
+    rule<Places{.weight = 2,
+                .stride = 5,
+                .padding = 3,
+                .dilation = 6,
+                .groups = 7,
+                .transposed = always,
+                .output_padding = 4,
+                .mask = 8}>("aten::mps_convolution_transpose_backward"),
+    rule<depthwise>("aten::_conv_depthwise2d"),
+    rule<depthwise>("aten::conv_depthwise3d"),
+    rule<Places{.stride = 4, .padding = 3}>("aten::_nnpack_spatial_convolution"),
+    rule<bias_padding_first>("mkldnn::_convolution_pointwise"),
+    rule<Places{.weight = 2, .stride = 5, .padding = 4, .dilation = 6, .groups = 7}>(
+        "mkldnn::_convolution_pointwise.binary"),
+    rule<Places{.input = 1, .weight = 2, .stride = 5, .padding = 4, .dilation = 6, .groups = 7}>(
+        "mkldnn::_convolution_pointwise_.binary"),
+    rule<Places{.stride = 5,
+                .padding = 3,
+                .dilation = 6,
+                .groups = 7,
+                .transposed = always,
+                .output_padding = 4}>("mkldnn::_convolution_transpose_pointwise"),
+    rule<quantized>("onednn::qconv1d_pointwise"),
+    rule<quantized>("onednn::qconv2d_pointwise"),
+    rule<quantized_binary>("onednn::qconv2d_pointwise.binary"),
+    rule<quantized_binary>("onednn::qconv2d_pointwise.binary_tensor"),
+    rule<quantized>("onednn::qconv3d_pointwise"),
+    rule<quantized>("onednn::qconv_pointwise"),
 };
 
+// One image of 6 x 6 with four channels, kernels of 3 x 3, two groups, eight output channels: 8 x 2
+// x 3 x 3 = 144 weights.  With a stride of 2 and padding of 1 there are 3 x 3 outputs: 2 * 9 * 144
+// = 2592 FLOPs, and 144 + 144 + 72 elements.  Transposed, weights are [4, 4, 3, 3], and each of the
+// 36 inputs uses all of them: 2 * 36 * 144 = 10368 FLOPs; with output padding of 1 there are 8 x 12
+// x 12 = 1152 outputs.
 constexpr std::array examples = {
-    // 2 images, 5 x 5 outputs, 4 x 3 x 3 x 3 weights: 2 * 2 * 25 * 108
     OpExample{.op = "aten::convolution",
-              .call = "[2,3,5,5] [4,3,3,3] - (1,1) (1,1) (1,1) 0 (0,0) 1",
-              .executed = 10800,
-              .model = 10800,
-              .bytes = 1832},
+              .call = "[1,4,6,6] [8,2,3,3] - (2,2) (1,1) (1,1) 0 (0,0) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::convolution",
+              .call = "[1,4,6,6] [4,4,3,3] - (2,2) (1,1) (1,1) 1 (1,1) 2",
+              .executed = 10368,
+              .model = 10368,
+              .bytes = 5760},
+    OpExample{.op = "aten::_convolution",
+              .call = "[1,4,6,6] [8,2,3,3] - (2,2) (1,1) (1,1) 0 (0,0) 2 0 0 1 1",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::convolution_overrideable",
+              .call = "[1,4,6,6] [8,2,3,3] - (2,2) (1,1) (1,1) 0 (0,0) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::convolution_backward",
+              .call = "[1,8,3,3] [1,4,6,6] [8,2,3,3] (8) (2,2) (1,1) (1,1) 0 (0,0) 2 (1,1,1)",
+              .executed = 5184,
+              .model = 5184,
+              .bytes = 2880},
+    OpExample{.op = "aten::convolution_backward",
+              .call = "[1,8,3,3] [1,4,6,6] [8,2,3,3] (8) (2,2) (1,1) (1,1) 0 (0,0) 2 (0,1,1)",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::convolution_backward",
+              .call = "[1,8,12,12] [1,4,6,6] [4,4,3,3] (8) (2,2) (1,1) (1,1) 1 (1,1) 2 (1,1,0)",
+              .executed = 20736,
+              .model = 20736,
+              .bytes = 11520},
+    OpExample{.op = "aten::convolution_backward_overrideable",
+              .call = "[1,8,3,3] [1,4,6,6] [8,2,3,3] (2,2) (1,1) (1,1) 0 (0,0) 2 (1,1,1)",
+              .executed = 5184,
+              .model = 5184,
+              .bytes = 2880},
+    OpExample{.op = "aten::cudnn_convolution",
+              .call = "[1,4,6,6] [8,2,3,3] (1,1) (2,2) (1,1) 2 0 0 1",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::cudnn_convolution_relu",
+              .call = "[1,4,6,6] [8,2,3,3] - (2,2) (1,1) (1,1) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::cudnn_convolution_add_relu",
+              .call = "[1,4,6,6] [8,2,3,3] [1,8,3,3] - - (2,2) (1,1) (1,1) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::cudnn_convolution_transpose",
+              .call = "[1,4,6,6] [4,4,3,3] (1,1) (1,1) (2,2) (1,1) 2 0 0 1",
+              .executed = 10368,
+              .model = 10368,
+              .bytes = 5760},
+    OpExample{.op = "aten::miopen_convolution",
+              .call = "[1,4,6,6] [8,2,3,3] - (1,1) (2,2) (1,1) 2 0 0",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::miopen_depthwise_convolution",
+              .call = "[1,4,6,6] [8,2,3,3] - (1,1) (2,2) (1,1) 2 0 0",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::miopen_convolution_relu",
+              .call = "[1,4,6,6] [8,2,3,3] - (2,2) (1,1) (1,1) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::miopen_convolution_add_relu",
+              .call = "[1,4,6,6] [8,2,3,3] [1,8,3,3] - - (2,2) (1,1) (1,1) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::miopen_convolution_transpose",
+              .call = "[1,4,6,6] [4,4,3,3] - (1,1) (1,1) (2,2) (1,1) 2 0 0",
+              .executed = 10368,
+              .model = 10368,
+              .bytes = 5760},
+    OpExample{.op = "aten::mkldnn_convolution",
+              .call = "[1,4,6,6] [8,2,3,3] - (1,1) (2,2) (1,1) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::_mps_convolution",
+              .call = "[1,4,6,6] [8,2,3,3] - (1,1) (2,2) (1,1) 2",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "aten::_mps_convolution_transpose",
+              .call = "[1,4,6,6] [4,4,3,3] (1,1) (1,1) (2,2) (1,1) 2",
+              .executed = 10368,
+              .model = 10368,
+              .bytes = 5760},
+    OpExample{.op = "aten::mps_convolution_backward",
+              .call = "[1,4,6,6] [1,8,3,3] [8,2,3,3] (1,1) (2,2) (1,1) 2 (1,1,1)",
+              .executed = 5184,
+              .model = 5184,
+              .bytes = 2880},
+    OpExample{.op = "aten::mps_convolution_transpose_backward",
+              .call = "[1,4,6,6] [1,8,12,12] [4,4,3,3] (1,1) (1,1) (2,2) (1,1) 2 (1,1)",
+              .executed = 20736,
+              .model = 20736,
+              .bytes = 11520},
+    // four groups of one channel: 4 x 3 x 3 weights, four output channels
+    OpExample{.op = "aten::_conv_depthwise2d",
+              .call = "[1,4,6,6] [4,1,3,3] (3,3) - (2,2) (1,1) (1,1)",
+              .executed = 648,
+              .model = 648,
+              .bytes = 864},
+    // kernels of 1 x 3 x 3 on one frame are the same
+    OpExample{.op = "aten::conv_depthwise3d",
+              .call = "[1,4,1,6,6] [4,1,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (1,1,1)",
+              .executed = 648,
+              .model = 648,
+              .bytes = 864},
+    // no groups: 8 x 4 x 3 x 3 weights
+    OpExample{.op = "aten::_nnpack_spatial_convolution",
+              .call = "[1,4,6,6] [8,4,3,3] - (1,1) (2,2)",
+              .executed = 5184,
+              .model = 5184,
+              .bytes = 2016},
+    OpExample{.op = "mkldnn::_convolution_pointwise",
+              .call = "[1,4,6,6] [8,2,3,3] - (1,1) (2,2) (1,1) 2 - - -",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "mkldnn::_convolution_pointwise.binary",
+              .call = "[1,4,6,6] [1,8,3,3] [8,2,3,3] - (1,1) (2,2) (1,1) 2 - - - - -",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "mkldnn::_convolution_pointwise_.binary",
+              .call = "[1,8,3,3] [1,4,6,6] [8,2,3,3] - (1,1) (2,2) (1,1) 2 - - - - -",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 1440},
+    OpExample{.op = "mkldnn::_convolution_transpose_pointwise",
+              .call = "[1,4,6,6] [4,4,3,3] - (1,1) (1,1) (2,2) (1,1) 2 - - -",
+              .executed = 10368,
+              .model = 10368,
+              .bytes = 5760},
+    // one byte an element; weights with a dimension for the groups; one dimension of 36 has 18
+    // outputs
+    OpExample{.op = "onednn::qconv1d_pointwise",
+              .call = "int8[1,4,36] - 0 int8[8,2,3] [8] [8] - (2) (1) (1) 2 - 0 - - - -",
+              .executed = 1728,
+              .model = 1728,
+              .bytes = 336},
+    OpExample{.op = "onednn::qconv2d_pointwise",
+              .call = "int8[1,4,6,6] - 0 int8[2,4,2,3,3] [8] [8] - (2,2) (1,1) (1,1) 2 - 0 - - - -",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 360},
+    OpExample{.op = "onednn::qconv2d_pointwise.binary",
+              .call = "int8[1,4,6,6] - 0 int8[8,2,3,3] [8] [8] int8[1,8,3,3] - (2,2) (1,1) (1,1) 2 "
+                      "- 0 - - 0 - - - - -",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 360},
+    OpExample{.op = "onednn::qconv2d_pointwise.binary_tensor",
+              .call = "int8[1,4,6,6] [1] [1] int8[8,2,3,3] [8] [8] int8[1,8,3,3] - (2,2) (1,1) "
+                      "(1,1) 2 - 0 - - 0 - - - - -",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 360},
+    OpExample{
+        .op = "onednn::qconv3d_pointwise",
+        .call =
+            "int8[1,4,1,6,6] - 0 int8[8,2,1,3,3] [8] [8] - (1,2,2) (0,1,1) (1,1,1) 2 - 0 - - - -",
+        .executed = 2592,
+        .model = 2592,
+        .bytes = 360},
+    OpExample{.op = "onednn::qconv_pointwise",
+              .call = "int8[1,4,6,6] - 0 int8[8,2,3,3] [8] [8] - (2,2) (1,1) (1,1) 2 - 0 - - - -",
+              .executed = 2592,
+              .model = 2592,
+              .bytes = 360},
 };
 
 }  // namespace

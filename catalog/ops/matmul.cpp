@@ -5,18 +5,12 @@
 // Not here, because their work is elementwise or is done by operators that are: _cdist_forward (p =
 // 2 ends in mm and bmm, every other norm is elementwise), addr and outer (no sum, so no
 // multiply-adds).
-#include <flopmeter/catalog/op_rule.h>
-#include <flopmeter/catalog/operations.h>
+#include "matmul_cost.h"
 
 #include <array>
 
 namespace flopmeter {
 namespace {
-
-constexpr OpCost cost(const Matmul& op, const Arg& a) {
-  const Flops work = (a.complex ? 4 : 1) * flops(op);
-  return {.executed = work, .model = work, .bytes = (a.complex ? 2 : 1) * bytes_moved(op, a.dtype)};
-}
 
 /// [m, k] x [k, n], the factors at positions `first` and `first` + 1.
 template <std::size_t first>
@@ -25,7 +19,7 @@ std::optional<OpCost> product(const OpCall& call) {
   const Arg& a = call.args[first];
   const Arg& b = call.args[first + 1];
   if (!a.is_tensor(2) || !b.is_tensor(2)) return std::nullopt;
-  return cost(Matmul{.m = a[0], .n = b[1], .k = a[1]}, a);
+  return matmul_cost(Matmul{.m = a[0], .n = b[1], .k = a[1]}, a);
 }
 
 /// [b, m, k] x [b, k, n].
@@ -35,7 +29,7 @@ std::optional<OpCost> batched(const OpCall& call) {
   const Arg& a = call.args[first];
   const Arg& b = call.args[first + 1];
   if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
-  return cost(Matmul{.batch = a[0], .m = a[1], .n = b[2], .k = a[2]}, a);
+  return matmul_cost(Matmul{.batch = a[0], .m = a[1], .n = b[2], .k = a[2]}, a);
 }
 
 /// The sum of [b, m, k] x [b, k, n] over b is one product whose inner dimension is b k.
@@ -43,7 +37,7 @@ std::optional<OpCost> batch_sum(const OpCall& call) {
   const Arg a = call.arg(1);
   const Arg b = call.arg(2);
   if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
-  return cost(Matmul{.m = a[1], .n = b[2], .k = WideInt{a[0]} * a[2]}, a);
+  return matmul_cost(Matmul{.m = a[1], .n = b[2], .k = WideInt{a[0]} * a[2]}, a);
 }
 
 /// [m, k] x [k].
@@ -51,40 +45,36 @@ template <int first>
 std::optional<OpCost> matrix_vector(const OpCall& call) {
   const Arg a = call.arg(first);
   if (!a.is_tensor(2) || !call.arg(first + 1).is_tensor(1)) return std::nullopt;
-  return cost(Matmul{.m = a[0], .n = 1, .k = a[1]}, a);
+  return matmul_cost(Matmul{.m = a[0], .n = 1, .k = a[1]}, a);
 }
 
 std::optional<OpCost> inner(const OpCall& call) {
   const Arg a = call.arg(0);
   if (!a.is_tensor(1) || !call.arg(1).is_tensor(1)) return std::nullopt;
-  return cost(Matmul{.m = 1, .n = 1, .k = a[0]}, a);
+  return matmul_cost(Matmul{.m = 1, .n = 1, .k = a[0]}, a);
 }
 
-/// Any ranks: the leading dimensions of both are broadcast; a vector is a row or a column.
-std::optional<OpCost> broadcast(const OpCall& call) {
-  const Arg a = call.arg(0);
-  const Arg b = call.arg(1);
+/// Any ranks: leading dimensions are broadcast; a vector is a row or a column.
+std::optional<Matmul> broadcast(const Arg& a, const Arg& b) {
   if (!a.is_tensor() || !b.is_tensor() || a.rank == 0 || b.rank == 0) return std::nullopt;
   Matmul op{.m = a.rank > 1 ? a[-2] : 1, .n = b.rank > 1 ? b[-1] : 1, .k = a[-1]};
   for (int i = 3; i <= a.rank || i <= b.rank; ++i) {
     const std::int64_t of_a = i <= a.rank ? a[-i] : 1;
     op.batch *= of_a == 1 && i <= b.rank ? b[-i] : of_a;
   }
-  return cost(op, a);
+  return op;
 }
 
-/// Gradients of matmul(self, other): grad, self, other, mask.  Each that is wanted costs the
-/// product once more.
-std::optional<OpCost> gradients(const OpCall& call) {
-  const Arg mask = call.arg(3);
-  if (!mask.is_list() || mask.rank != 2) return std::nullopt;
-  const std::array factors = {call.arg(1), call.arg(2)};
-  const std::optional<OpCost> forward = broadcast({.args = factors, .output = {}});
-  if (!forward) return std::nullopt;
-  const WideInt wanted = (mask[0] != 0 ? 1 : 0) + (mask[1] != 0 ? 1 : 0);
-  return OpCost{.executed = wanted * forward->executed,
-                .model = wanted * forward->model,
-                .bytes = wanted * forward->bytes};
+std::optional<OpCost> any_product(const OpCall& call) {
+  const std::optional<Matmul> op = broadcast(call.arg(0), call.arg(1));
+  return op ? std::optional{matmul_cost(*op, call.arg(0))} : std::nullopt;
+}
+
+/// grad, self, other, mask: each gradient that is wanted costs the product once more.
+std::optional<OpCost> any_gradients(const OpCall& call) {
+  const std::optional<Matmul> op = broadcast(call.arg(1), call.arg(2));
+  const std::optional<WideInt> wanted = wanted_gradients(call.arg(3), 2);
+  return op && wanted ? std::optional{matmul_cost(*op, call.arg(1), *wanted)} : std::nullopt;
 }
 
 /// One [m, k] x [k, n] for each pair of two lists.
@@ -117,8 +107,11 @@ constexpr std::array rules = {
     OpRule{.name = "aten::addmv", .price = matrix_vector<1>, .dtype_argument = 1},
     OpRule{.name = "aten::dot", .price = inner},
     OpRule{.name = "aten::vdot", .price = inner},
-    OpRule{.name = "aten::matmul", .price = broadcast, .hides_attention = true, .offline = true},
-    OpRule{.name = "aten::matmul_backward", .price = gradients, .hides_attention = true},
+    OpRule{.name = "aten::matmul", .price = any_product, .hides_attention = true, .offline = true},
+    OpRule{.name = "aten::matmul_backward",
+           .price = any_gradients,
+           .dtype_argument = 1,
+           .hides_attention = true},
     OpRule{.name = "aten::_foreach_mm", .price = for_each},
 };
 

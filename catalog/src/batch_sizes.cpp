@@ -14,15 +14,18 @@ WideInt squared_pieces(WideInt length, WideInt window) {
 
 WideInt twice_text_pairs(const AttentionSpec& spec,
                          std::int64_t length,
-                         Policy::Pairs policy,
+                         const Policy& policy,
                          AttentionKernel kernel) {
   using Shape = MaskPairs::Shape;
   const WideInt all = 2 * WideInt{length} * length;
   const bool plain = spec.mask.shape == Shape::causal;
-  switch (policy) {
+  const bool band = policy.windows_as_bands && spec.mask.shape == Shape::window;
+  const WideInt banded = 2 * WideInt{length} * std::min(length, spec.mask.size);
+  switch (policy.pairs) {
     case Policy::Pairs::full:
-      return all;
+      return band ? banded : all;
     case Policy::Pairs::half:
+      if (band) return banded / 2;
       if (plain) return all / 2;
       break;
     case Policy::Pairs::kernel:
@@ -75,7 +78,7 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
 
 WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,
                                 const Batch& batch,
-                                Policy::Pairs policy,
+                                const Policy& policy,
                                 AttentionKernel kernel) const {
   switch (spec.over) {
     case AttentionSpec::Over::frames:

@@ -17,7 +17,7 @@ class BatchSizes {
   /// Twice the (query, key) pairs of one layer.
   [[nodiscard]] WideInt twice_pairs(const AttentionSpec& spec,
                                     const Batch& batch,
-                                    Policy::Pairs policy,
+                                    const Policy& policy,
                                     AttentionKernel kernel) const;
 
  private:

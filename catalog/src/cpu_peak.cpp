@@ -24,17 +24,17 @@ bool names(const CpuInfo& cpu, std::string_view word) {
   return cpu.model_name.find(word) != std::string::npos;
 }
 
-/// Xeon Scalable of generations 1 and 2 share a model number; Intel's product pages list one
-/// AVX-512 FMA unit for Bronze, Silver and Gold 5xxx (but for 5122 and 5222) and two for the rest.
+/// Skylake server: "2 x 512-bit FMA (varies by SKU)" (WikiChip, FLOPS).  Which SKUs have one unit
+/// is from memory, not read in a source: Bronze, Silver and Gold 5xxx but for 5122 and 5222.
 bool has_single_avx512_unit(const CpuInfo& cpu) {
   return names(cpu, "Bronze") || names(cpu, "Silver") ||
          (names(cpu, "Gold 5") && !names(cpu, "Gold 5122") && !names(cpu, "Gold 5222"));
 }
 
 VectorUnits intel_avx512(const CpuInfo& cpu) {
-  // Server cores have a second 512-bit unit on port 5 (Intel optimization manual, Skylake Server
-  // and later): Skylake/Cascade/Cooper Lake, Ice Lake-SP and -D, Sapphire, Emerald and Granite
-  // Rapids (-SP and -D).
+  // Two 512-bit units on server cores (WikiChip, FLOPS).  The model numbers are from memory:
+  // Skylake/Cascade/Cooper Lake, Ice Lake-SP and -D, Sapphire Rapids, Granite Rapids (-SP and -D),
+  // Emerald Rapids.
   static constexpr auto servers = std::to_array<int>({0x55, 0x6a, 0x6c, 0x8f, 0xad, 0xae, 0xcf});
   const bool server =
       cpu.model && std::find(servers.begin(), servers.end(), *cpu.model) != servers.end();
@@ -45,17 +45,15 @@ VectorUnits intel_avx512(const CpuInfo& cpu) {
 VectorUnits amd(const CpuInfo& cpu) {
   const int family = cpu.family.value_or(0);
   const int model = cpu.model.value_or(0);
-  // Zen and Zen+ split 256-bit operations over 128-bit pipes (AMD optimization guide, family 17h
-  // models 00h-2Fh).
+  // Zen and Zen+ split 256-bit operations over 128-bit pipes (from memory).
   if (family == 0x18 || (family == 0x17 && model < 0x30)) return {2, 128};
-  // Zen 5 has 512-bit pipes, but for the mobile parts (family 1Ah, models 20h-2Fh and 60h-7Fh:
-  // 256-bit).
+  // Zen 5 has 512-bit pipes, the mobile parts 256-bit ones (from memory, as are the model numbers).
   if (family == 0x1a && has(cpu, "avx512f")) {
     const bool mobile = (model >= 0x20 && model < 0x30) || (model >= 0x60 && model < 0x80);
     return {2, mobile ? 256 : 512};
   }
-  // Zen 2 and 3: two 256-bit FMA pipes; Zen 4 runs a 512-bit FMA on both at once (AMD guide, family
-  // 19h).
+  // Zen 2 to 4: FMA on two 256-bit pipes (AMD optimization guide for Zen 4, as quoted in LLVM's
+  // X86ScheduleZnver4.td).
   return {2, 256};
 }
 
@@ -64,8 +62,7 @@ std::optional<VectorUnits> x86(const CpuInfo& cpu) {
   if (cpu.vendor == "AuthenticAMD" || cpu.vendor == "HygonGenuine") return amd(cpu);
   if (cpu.vendor != "GenuineIntel") return std::nullopt;
   if (has(cpu, "avx512f")) return intel_avx512(cpu);
-  return VectorUnits{2,
-                     256};  // Haswell and later: FMA on ports 0 and 1 (Intel optimization manual)
+  return VectorUnits{2, 256};  // Haswell and later: stackoverflow.com/questions/15655835
 }
 
 std::optional<VectorUnits> arm(const CpuInfo& cpu) {
@@ -74,7 +71,9 @@ std::optional<VectorUnits> arm(const CpuInfo& cpu) {
     int part;
     VectorUnits units;
   };
-  // Arm software optimization guides of the Neoverse cores; Fujitsu A64FX microarchitecture manual.
+  // N2 and V2: pipes in LLVM's AArch64SchedNeoverse{N2,V2}.td, which follow Arm's optimization
+  // guides.  N1 and V1: brendanjameslynskey.github.io/Neoverse/02-microarchitecture.  A64FX: from
+  // memory.
   static constexpr auto parts = std::to_array<Part>({
       {"0x41", 0xd0c, {2, 128}},  // Neoverse N1: two ASIMD pipes
       {"0x41", 0xd40, {2, 256}},  // Neoverse V1: two 256-bit SVE pipes
@@ -108,8 +107,9 @@ std::optional<CoreRates> core_rates(const CpuInfo& cpu) {
   rates[Dtype::fp64] = lanes / 2;
   // Half precision in twice the lanes: AVX512-FP16, ARM FEAT_FP16.
   if (has(cpu, "avx512_fp16") || has(cpu, "asimdhp")) rates[Dtype::fp16] = 2 * lanes;
-  // VDPBF16PS: two products a 32-bit lane, issued like an fp32 FMA.  VPDPBUSD: four.  The rates of
-  // Arm's BFMMLA and SMMLA differ between cores and are not listed here, so they have no figure.
+  // VDPBF16PS: two products a 32-bit lane; VPDPBUSD: four.  That they issue as often as an fp32 FMA
+  // is assumed, not read in a source.  The rates of Arm's BFMMLA and SMMLA are not known here, so
+  // they have no figure.
   if (has(cpu, "avx512_bf16")) rates[Dtype::bf16] = 2 * lanes;
   if (has(cpu, "avx512_vnni") || has(cpu, "avx_vnni")) rates[Dtype::int8] = 4 * lanes;
   // TMUL: TDPBF16PS is 16 x 16 x 32 products in 16 cycles, 512 multiply-adds a cycle; the int8 form

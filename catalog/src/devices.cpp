@@ -173,9 +173,9 @@ Result<Device> read_row(const std::vector<Column>& columns, const Fields& cells,
 class NamesSeen {
  public:
   Result<void> add(const Device& device, std::size_t line) {
-    if (const auto added = add(device.name, line); !added) return added;
+    if (auto added = add(device.name, line); !added) return added;
     for (const std::string& alias : device.aliases) {
-      if (const auto added = add(alias, line); !added) return added;
+      if (auto added = add(alias, line); !added) return added;
     }
     return {};
   }

@@ -117,9 +117,9 @@ std::string hint(const std::vector<std::string>& words, std::span<const Device> 
     const std::string model = model_word(device);
     if (contains(words, model))
       same_model.append(same_model.empty() ? "" : ", ").append(device.name);
-    for (const std::string& spelling : {device.name, model}) {
-      if (!contains(spellings, spelling)) spellings.push_back(spelling);
-    }
+    spellings.push_back(device.name);
+    if (device_words(device.name).size() > 1 && !contains(spellings, model))
+      spellings.push_back(model);
   }
   if (!same_model.empty()) return ", which has " + same_model;
   std::string said;
@@ -131,7 +131,7 @@ Error unknown(std::string_view name, std::span<const Device> among) {
   const std::string near = hint(device_words(name), among);
   return {ErrorCode::not_found,
           "device " + quoted(name) + " is not in the catalog" + near +
-              (near.ends_with('?') ? " or " : "; ") + std::string{remedy}};
+              (near.ends_with('?') ? " Or " : "; ") + std::string{remedy}};
 }
 
 bool same_peaks(const std::vector<const Device*>& list) {

@@ -58,6 +58,7 @@ std::optional<Arg> parse_bracketed(std::string_view word,
     arg.complex = true;
     return arg;
   }
+  if (type == "int32") return Arg::tensor(values.back(), Dtype::other);
   const std::optional<Dtype> dtype = type.empty() ? Dtype::fp32 : parse_dtype(type);
   return dtype ? std::optional{Arg::tensor(values.back(), *dtype)} : std::nullopt;
 }

@@ -25,16 +25,19 @@ class Pricer {
       : model_(model), sizes_(model, batch), batch_(batch), training_(training), policy_(policy) {}
 
   Breakdown run() {
+    using Mtp = Training::Mtp;
+    const bool mtp =
+        training_.mtp == Mtp::on || (training_.mtp == Mtp::by_convention && policy_.mtp);
     for (const LayerRun& run : model_.runs) {
-      if (!run.mtp || training_.mtp) price_run(run);
+      if (!run.mtp || mtp) price_run(run);
     }
     return total_;
   }
 
  private:
   [[nodiscard]] bool eager() const {
-    const bool as_run =
-        policy_.pairs == Policy::Pairs::kernel || policy_.pairs == Policy::Pairs::op_stream;
+    const bool as_run = policy_.attention_recomputes || policy_.pairs == Policy::Pairs::kernel ||
+                        policy_.pairs == Policy::Pairs::op_stream;
     return as_run && training_.attention == AttentionKernel::eager;
   }
 
@@ -134,7 +137,8 @@ class Pricer {
                   Breakdown& cost,
                   Breakdown& skipped) const {
     PartFlops& part = cost[node.component];
-    const WideInt rows = sizes_.rows(node.rows);
+    const bool per_patch = policy_.merger_per_patch && node.rows == Rows::visual;
+    const WideInt rows = sizes_.rows(per_patch ? Rows::patches : node.rows);
     switch (node.kind) {
       case Node::Kind::linear: {
         const Flops forward =
@@ -162,8 +166,11 @@ class Pricer {
             part,
             flops(DeltaRule{.tokens = rows, .heads = node.in, .d_k = 1, .d_v = node.out}),
             input_grad);
-      case Node::Kind::parameters:
       case Node::Kind::embedding:
+        if (policy_.embedding_as_matmul && node.in == model_.facts.vocab)
+          weighted(part, flops(Matmul{.m = rows, .n = node.out, .k = node.in}), true, true);
+        return;
+      case Node::Kind::parameters:
       case Node::Kind::sum:
         return;
     }
@@ -189,9 +196,9 @@ class Pricer {
   void price_attention(const Node& node, PartFlops& part) const {
     const AttentionSpec& spec = node.attention;
     // Twice the pairs, so that s^2 / 2 stays an integer.
-    const WideInt twice = sizes_.twice_pairs(spec, batch_, policy_.pairs, training_.attention);
+    const WideInt twice = sizes_.twice_pairs(spec, batch_, policy_, training_.attention);
     const Flops scores{twice * spec.heads * spec.d_qk};
-    const Flops values{twice * spec.heads * spec.d_v};
+    const Flops values{twice * spec.heads * (policy_.values_as_keys ? spec.d_qk : spec.d_v)};
     part.forward += scores + values;
     const bool q = needs_[node.inputs[0]];
     const bool k = needs_[node.inputs[1]];

@@ -64,7 +64,7 @@ ParameterCounts count_parameters(const Model& model, const Training& training) {
     return counts;
   }
   for (const LayerRun& run : model.runs) {
-    if (run.mtp && !training.mtp) continue;
+    if (run.mtp && training.mtp != Training::Mtp::on) continue;
     for (const Node& node : model.kinds[run.kind].nodes) {
       WideInt one = 0;
       switch (node.kind) {

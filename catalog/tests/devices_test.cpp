@@ -172,6 +172,9 @@ TEST(Devices, an_unknown_device_is_an_error_with_a_remedy_and_never_a_guess) {
     EXPECT_THAT(device.error().message, HasSubstr("`flopmeter peak`"));
   }
   EXPECT_THAT(found("Ascend 910B"), HasSubstr("Ascend 910B1"));
+  EXPECT_THAT(
+      found("NVIDIA A10G"),
+      HasSubstr("is not in the catalog; did you mean A10, a100 or v100? Or give its dense peak"));
   EXPECT_THAT(found("H10O"), HasSubstr("did you mean h100"));
   EXPECT_THAT(
       found("NVIDIA H100 64GB HBM2e"),

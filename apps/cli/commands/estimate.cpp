@@ -11,7 +11,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <map>
 #include <memory>
 
 namespace flopmeter {
@@ -28,8 +27,8 @@ struct Options {
   std::optional<double> tokens_per_second;
   std::string convention = "model-v1";
   std::string trainable = "all";
-  Recompute recompute = Recompute::none;
-  AttentionKernel attention = AttentionKernel::fused;
+  std::string recompute = "none";
+  std::string attention = "fused";
   bool forward_only = false;
   bool mtp = false;
   bool json = false;
@@ -42,8 +41,9 @@ Result<std::vector<std::int64_t>> integers(std::string_view text, std::string_vi
     const auto comma = text.find(',');
     const auto number = parse_int(text.substr(0, comma));
     if (!number) {
-      return Error{ErrorCode::invalid_argument,
-                   std::string{what} + ": '" + printable(text.substr(0, comma)) + "' is not an integer"};
+      return Error{
+          ErrorCode::invalid_argument,
+          std::string{what} + ": '" + printable(text.substr(0, comma)) + "' is not an integer"};
     }
     list.push_back(*number);
     if (comma == std::string_view::npos) return list;
@@ -58,7 +58,8 @@ Result<std::vector<ImageGrid>> image_grids(std::string_view text) {
     const auto sizes = integers(text.substr(0, end), "--image-grid-thw");
     if (!sizes) return sizes.error();
     if ((*sizes).size() != 3) {
-      return Error{ErrorCode::invalid_argument, "--image-grid-thw: expected t,h,w for each image, in patches: 1,32,32;1,24,36"};
+      return Error{ErrorCode::invalid_argument,
+                   "--image-grid-thw: expected t,h,w for each image, in patches: 1,32,32;1,24,36"};
     }
     images.push_back({.t = (*sizes)[0], .h = (*sizes)[1], .w = (*sizes)[2]});
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
@@ -92,11 +93,14 @@ Exit run(const Options& options) {
   request.batch = *std::move(batch);
   auto trainable = Trainable::parse(options.trainable);
   if (!trainable) return refuse(trainable.error());
-  request.training = {.trainable = *std::move(trainable),
-                      .recompute = options.recompute,
-                      .attention = options.attention,
-                      .forward_only = options.forward_only,
-                      .mtp = options.mtp};
+  request.training = {
+      .trainable = *std::move(trainable),
+      .recompute = options.recompute == "full"        ? Recompute::full
+                   : options.recompute == "selective" ? Recompute::selective
+                                                      : Recompute::none,
+      .attention = options.attention == "eager" ? AttentionKernel::eager : AttentionKernel::fused,
+      .forward_only = options.forward_only,
+      .mtp = options.mtp ? Training::Mtp::on : Training::Mtp::by_convention};
   request.convention = options.convention;
   const auto dtype = options.peak.compute_dtype();
   if (!dtype) return refuse(dtype.error());
@@ -118,28 +122,43 @@ Exit run(const Options& options) {
 std::function<Exit()> set_up(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  app.add_option("model", o.model, "a well-known model's name, a config.json, a folder that holds one, or -")->required();
-  auto* seq_len = app.add_option("--seq-len", o.seq_len, "tokens a sequence, visual ones included (the model's longest, if it says one)")
-                      ->check(CLI::PositiveNumber);
-  auto* batch = app.add_option("--batch", o.batch, "sequences a step")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--seq-lens", o.seq_lens, "lengths of packed documents: a,b,c")->excludes(seq_len)->excludes(batch);
+  app.add_option("model",
+                 o.model,
+                 "a well-known model's name, a config.json, a folder that holds one, or -")
+      ->required();
+  auto* seq_len =
+      app.add_option(
+             "--seq-len",
+             o.seq_len,
+             "tokens a sequence, visual ones included (the model's longest, if it says one)")
+          ->check(check_positive_integer);
+  auto* batch = app.add_option("--batch", o.batch, "sequences a step")
+                    ->check(check_positive_integer)
+                    ->capture_default_str();
+  app.add_option("--seq-lens", o.seq_lens, "lengths of packed documents: a,b,c")
+      ->excludes(seq_len)
+      ->excludes(batch);
   app.add_option("--image-grid-thw", o.images, "images in patches: t,h,w;t,h,w");
   o.peak.add_options(app);
-  auto* step_time = app.add_option("--step-time", o.step_time, "seconds a step took")->check(CLI::PositiveNumber);
-  app.add_option("--tokens-per-second", o.tokens_per_second, "tokens a second, all devices together")
-      ->check(CLI::PositiveNumber)
+  auto* step_time = app.add_option("--step-time", o.step_time, "seconds a step took")
+                        ->check(check_positive_number);
+  app.add_option(
+         "--tokens-per-second", o.tokens_per_second, "tokens a second, all devices together")
+      ->check(check_positive_number)
       ->excludes(step_time);
-  app.add_option("--convention", o.convention, "what counts: see 'flopmeter conventions'")->capture_default_str();
-  app.add_option("--trainable", o.trainable, "all, lora:RANK[:GLOB] or freeze:GLOB, on parameter names")->capture_default_str();
-  const std::map<std::string, Recompute> recompute{
-      {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
-  app.add_option("--recompute", o.recompute, "activations computed again in backward")
-      ->transform(CLI::CheckedTransformer(recompute))
-      ->option_text("none|selective|full");
-  const std::map<std::string, AttentionKernel> attention{{"fused", AttentionKernel::fused}, {"eager", AttentionKernel::eager}};
-  app.add_option("--attention", o.attention, "how attention is implemented")
-      ->transform(CLI::CheckedTransformer(attention))
-      ->option_text("fused|eager");
+  app.add_option("--convention", o.convention, "what counts: see 'flopmeter conventions'")
+      ->capture_default_str();
+  app.add_option(
+         "--trainable", o.trainable, "all, lora:RANK[:GLOB] or freeze:GLOB, on parameter names")
+      ->capture_default_str();
+  app.add_option("--recompute",
+                 o.recompute,
+                 "activations computed again in backward: none, selective or full")
+      ->check(CLI::IsMember({"none", "selective", "full"}))
+      ->capture_default_str();
+  app.add_option("--attention", o.attention, "how attention is implemented: fused or eager")
+      ->check(CLI::IsMember({"fused", "eager"}))
+      ->capture_default_str();
   app.add_flag("--forward-only", o.forward_only, "no backward pass");
   app.add_flag("--mtp", o.mtp, "train the multi-token prediction layers too");
   app.add_flag("--json", o.json, "as JSON");
@@ -149,9 +168,10 @@ std::function<Exit()> set_up(CLI::App& app) {
 }  // namespace
 
 extern const Command estimate_plugin;
-constinit const Command estimate_plugin{.name = "estimate",
-                                        .help = "FLOPs, parameters, time at peak and MFU of a model",
-                                        .order = 1,
-                                        .set_up = set_up};
+constinit const Command estimate_plugin{
+    .name = "estimate",
+    .help = "FLOPs, parameters, time at peak and MFU of a model",
+    .order = 1,
+    .set_up = set_up};
 
 }  // namespace flopmeter
