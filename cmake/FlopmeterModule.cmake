@@ -4,7 +4,7 @@
 # third-party libraries, which never show in a public header.
 function(flopmeter_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-missing-field-initializers
                                            $<$<BOOL:${FLOPMETER_WERROR}>:-Werror>)
   if(FLOPMETER_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${FLOPMETER_SANITIZE} -fno-sanitize-recover=undefined)

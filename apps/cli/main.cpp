@@ -1,1 +1,47 @@
-int main() { return 0; }
+// SPDX-License-Identifier: Apache-2.0
+#include "command.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using flopmeter::Command;
+
+/// The message of a parse error on one line, with the way to more.
+int wrong_use(const CLI::App& app, const CLI::ParseError& error) {
+  std::string what = error.what();
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  std::string help = "flopmeter";
+  for (const CLI::App* sub : app.get_subcommands()) help += " " + sub->get_name();
+  return flopmeter::refuse({flopmeter::ErrorCode::invalid_argument, what + "; see '" + help + " --help'"});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"How much of the hardware does useful work: MFU, exactly, all the time", "flopmeter"};
+  app.set_version_flag("--version", FLOPMETER_VERSION);
+  app.require_subcommand(1);
+  std::vector<const Command*> commands{flopmeter::commands().begin(), flopmeter::commands().end()};
+  std::stable_sort(commands.begin(), commands.end(), [](auto* a, auto* b) { return a->order < b->order; });
+  std::vector<std::pair<CLI::App*, std::function<flopmeter::Exit()>>> runs;
+  for (const Command* command : commands) {
+    CLI::App* sub = app.add_subcommand(std::string{command->name}, std::string{command->help});
+    runs.emplace_back(sub, command->set_up(*sub));
+  }
+  try {
+    app.parse(argc, argv);
+    for (const auto& [sub, run] : runs) {
+      if (sub->parsed()) return run();
+    }
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error) : wrong_use(app, error);
+  } catch (const std::exception& error) {
+    return flopmeter::refuse({flopmeter::ErrorCode::io_error, error.what()});
+  }
+  return 2;
+}

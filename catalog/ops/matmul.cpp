@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Matrix products of the dispatcher: mm, bmm and their fused forms.
-#include <flopmeter/catalog/op_rule.h>
-#include <flopmeter/catalog/operations.h>
+// Products of dense matrices, vectors and batches of them.
+//
+// Not here, because their work is elementwise or is done by operators that are: _cdist_forward (p = 2 ends in
+// mm and bmm, every other norm is elementwise), addr and outer (no sum, so no multiply-adds).
+#include "matmul_cost.h"
 
 #include <array>
 
 namespace flopmeter {
 namespace {
-
-constexpr OpCost cost(const Matmul& op, const Arg& a) {
-  const Flops work = (a.complex ? 4 : 1) * flops(op);
-  return {.executed = work, .model = work, .bytes = bytes_moved(op, a.dtype)};
-}
 
 /// [m, k] x [k, n], the factors at positions `first` and `first` + 1.
 template <std::size_t first>
@@ -21,20 +18,117 @@ std::optional<OpCost> product(const OpCall& call) {
   const Arg& a = call.args[first];
   const Arg& b = call.args[first + 1];
   if (!a.is_tensor(2) || !b.is_tensor(2)) return std::nullopt;
-  return cost(Matmul{.m = a[0], .n = b[1], .k = a[1]}, a);
+  return matmul_cost(Matmul{.m = a[0], .n = b[1], .k = a[1]}, a);
 }
 
-constexpr std::array<std::int64_t, 2> a23 = {2, 3};
-constexpr std::array<std::int64_t, 2> b34 = {3, 4};
-constexpr std::array mm_args = {Arg::tensor(a23), Arg::tensor(b34)};
+/// [b, m, k] x [b, k, n].
+template <std::size_t first>
+std::optional<OpCost> batched(const OpCall& call) {
+  if (call.args.size() < first + 2) return std::nullopt;
+  const Arg& a = call.args[first];
+  const Arg& b = call.args[first + 1];
+  if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
+  return matmul_cost(Matmul{.batch = a[0], .m = a[1], .n = b[2], .k = a[2]}, a);
+}
+
+/// The sum of [b, m, k] x [b, k, n] over b is one product whose inner dimension is b k.
+std::optional<OpCost> batch_sum(const OpCall& call) {
+  const Arg a = call.arg(1);
+  const Arg b = call.arg(2);
+  if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
+  return matmul_cost(Matmul{.m = a[1], .n = b[2], .k = WideInt{a[0]} * a[2]}, a);
+}
+
+/// [m, k] x [k].
+template <int first>
+std::optional<OpCost> matrix_vector(const OpCall& call) {
+  const Arg a = call.arg(first);
+  if (!a.is_tensor(2) || !call.arg(first + 1).is_tensor(1)) return std::nullopt;
+  return matmul_cost(Matmul{.m = a[0], .n = 1, .k = a[1]}, a);
+}
+
+std::optional<OpCost> inner(const OpCall& call) {
+  const Arg a = call.arg(0);
+  if (!a.is_tensor(1) || !call.arg(1).is_tensor(1)) return std::nullopt;
+  return matmul_cost(Matmul{.m = 1, .n = 1, .k = a[0]}, a);
+}
+
+/// Any ranks: leading dimensions are broadcast; a vector is a row or a column.
+std::optional<Matmul> broadcast(const Arg& a, const Arg& b) {
+  if (!a.is_tensor() || !b.is_tensor() || a.rank == 0 || b.rank == 0) return std::nullopt;
+  Matmul op{.m = a.rank > 1 ? a[-2] : 1, .n = b.rank > 1 ? b[-1] : 1, .k = a[-1]};
+  for (int i = 3; i <= a.rank || i <= b.rank; ++i) {
+    const std::int64_t of_a = i <= a.rank ? a[-i] : 1;
+    op.batch *= of_a == 1 && i <= b.rank ? b[-i] : of_a;
+  }
+  return op;
+}
+
+std::optional<OpCost> any_product(const OpCall& call) {
+  const std::optional<Matmul> op = broadcast(call.arg(0), call.arg(1));
+  return op ? std::optional{matmul_cost(*op, call.arg(0))} : std::nullopt;
+}
+
+/// grad, self, other, mask: each gradient that is wanted costs the product once more.
+std::optional<OpCost> any_gradients(const OpCall& call) {
+  const std::optional<Matmul> op = broadcast(call.arg(1), call.arg(2));
+  const std::optional<WideInt> wanted = wanted_gradients(call.arg(3), 2);
+  return op && wanted ? std::optional{matmul_cost(*op, call.arg(1), *wanted)} : std::nullopt;
+}
+
+/// One [m, k] x [k, n] for each pair of two lists.
+std::optional<OpCost> for_each(const OpCall& call) {
+  const Arg a = call.arg(0);
+  const Arg b = call.arg(1);
+  if (a.kind != Arg::Kind::tensors || b.kind != Arg::Kind::tensors || a.rank != b.rank) return std::nullopt;
+  OpCost sum;
+  for (int i = 0; i < a.rank; ++i) {
+    const std::array pair = {a.items[i], b.items[i]};
+    const std::optional<OpCost> one = product<0>({.args = pair, .output = {}});
+    if (!one) return std::nullopt;
+    sum.executed += one->executed;
+    sum.model += one->model;
+    sum.bytes += one->bytes;
+  }
+  return sum;
+}
 
 constexpr std::array rules = {
     OpRule{.name = "aten::mm", .price = product<0>},
     OpRule{.name = "aten::addmm", .price = product<1>, .dtype_argument = 1},
+    OpRule{.name = "aten::_addmm_activation", .price = product<1>, .dtype_argument = 1},
+    OpRule{.name = "aten::bmm", .price = batched<0>, .hides_attention = true},
+    OpRule{.name = "aten::baddbmm", .price = batched<1>, .dtype_argument = 1, .hides_attention = true},
+    OpRule{.name = "aten::addbmm", .price = batch_sum, .dtype_argument = 1},
+    OpRule{.name = "aten::mv", .price = matrix_vector<0>},
+    OpRule{.name = "aten::addmv", .price = matrix_vector<1>, .dtype_argument = 1},
+    OpRule{.name = "aten::dot", .price = inner},
+    OpRule{.name = "aten::vdot", .price = inner},
+    OpRule{.name = "aten::matmul", .price = any_product, .hides_attention = true, .offline = true},
+    OpRule{.name = "aten::matmul_backward", .price = any_gradients, .dtype_argument = 1, .hides_attention = true},
+    OpRule{.name = "aten::_foreach_mm", .price = for_each},
 };
+
 constexpr std::array examples = {
-    // 2 x 4 outputs, three multiply-adds each
-    OpExample{.op = "aten::mm", .call = {.args = mm_args, .output = {}}, .executed = 48, .model = 48},
+    // 2 x 4 outputs of three multiply-adds; 6 + 12 + 8 elements of 4 bytes
+    OpExample{.op = "aten::mm", .call = "[2,3] [3,4]", .executed = 48, .model = 48, .bytes = 104},
+    OpExample{.op = "aten::addmm", .call = "[4] bf16[2,3] bf16[3,4]", .executed = 48, .model = 48, .bytes = 52},
+    OpExample{.op = "aten::_addmm_activation", .call = "[4] [2,3] [3,4]", .executed = 48, .model = 48, .bytes = 104},
+    // five of them
+    OpExample{.op = "aten::bmm", .call = "[5,2,3] [5,3,4]", .executed = 240, .model = 240, .bytes = 520},
+    OpExample{.op = "aten::baddbmm", .call = "[5,2,4] [5,2,3] [5,3,4]", .executed = 240, .model = 240, .bytes = 520},
+    // the same products, but one [2, 4] of results
+    OpExample{.op = "aten::addbmm", .call = "[2,4] [5,2,3] [5,3,4]", .executed = 240, .model = 240, .bytes = 392},
+    // 2 outputs of three multiply-adds; 6 + 3 + 2 elements
+    OpExample{.op = "aten::mv", .call = "[2,3] [3]", .executed = 12, .model = 12, .bytes = 44},
+    OpExample{.op = "aten::addmv", .call = "[2] [2,3] [3]", .executed = 12, .model = 12, .bytes = 44},
+    OpExample{.op = "aten::dot", .call = "[7] [7]", .executed = 14, .model = 14, .bytes = 60},
+    // a complex multiply-add is four real ones; an element has 8 bytes
+    OpExample{.op = "aten::vdot", .call = "complex[7] complex[7]", .executed = 56, .model = 56, .bytes = 120},
+    // 5 x 6 products of [2, 3] x [3, 4]
+    OpExample{.op = "aten::matmul", .call = "[5,1,2,3] [6,3,4]", .executed = 1440, .model = 1440, .bytes = 3120},
+    OpExample{.op = "aten::matmul_backward", .call = "[2,4] [2,3] [3,4] (1,1)", .executed = 96, .model = 96, .bytes = 208},
+    OpExample{.op = "aten::_foreach_mm", .call = "{[2,3] [1,1]} {[3,4] [1,9]}", .executed = 66, .model = 66, .bytes = 180},
 };
 
 }  // namespace

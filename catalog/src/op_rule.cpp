@@ -12,18 +12,30 @@ std::vector<const OpRule*> sorted_rules() {
   for (const OpFamily* family : op_families()) {
     for (const OpRule& rule : family->rules) rules.push_back(&rule);
   }
-  std::sort(rules.begin(), rules.end(), [](const OpRule* a, const OpRule* b) { return a->name < b->name; });
+  std::sort(rules.begin(), rules.end(), [](const OpRule* a, const OpRule* b) {
+    return a->name < b->name;
+  });
   return rules;
+}
+
+const OpRule* find_exactly(std::string_view name) {
+  static const std::vector<const OpRule*>& rules = *new std::vector<const OpRule*>(sorted_rules());
+  const auto at = std::lower_bound(
+      rules.begin(), rules.end(), name, [](const OpRule* rule, std::string_view wanted) {
+        return rule->name < wanted;
+      });
+  return at != rules.end() && (*at)->name == name ? *at : nullptr;
 }
 
 }  // namespace
 
 const OpRule* find_op_rule(std::string_view name) {
-  static const std::vector<const OpRule*>& rules = *new std::vector<const OpRule*>(sorted_rules());
-  const std::string_view base = name.substr(0, name.find('.'));
-  const auto at = std::lower_bound(
-      rules.begin(), rules.end(), base, [](const OpRule* rule, std::string_view wanted) { return rule->name < wanted; });
-  return at != rules.end() && (*at)->name == base ? *at : nullptr;
+  if (const OpRule* rule = find_exactly(name)) return rule;
+  std::string_view base = name.substr(0, name.find('.'));
+  if (const OpRule* rule = find_exactly(base)) return rule;
+  if (!base.ends_with('_')) return nullptr;
+  base.remove_suffix(1);
+  return find_exactly(base);
 }
 
 }  // namespace flopmeter

@@ -18,7 +18,8 @@ constexpr std::array<Row, dtype_count> rows{{
     {"tf32", {"tensorfloat32"}},
     {"bf16", {"bfloat16"}},
     {"fp16", {"float16", "half"}},
-    {"fp8", {"float8", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "mxfp8"}},
+    {"fp8",
+     {"float8", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "mxfp8"}},
     {"fp4", {"float4", "float4_e2m1fn_x2", "mxfp4", "nvfp4"}},
     {"int8", {"qint8", "uint8"}},
     {"other", {}},
@@ -26,7 +27,9 @@ constexpr std::array<Row, dtype_count> rows{{
 
 }  // namespace
 
-std::string_view to_string(Dtype dtype) { return rows[static_cast<std::size_t>(dtype)].name; }
+std::string_view to_string(Dtype dtype) {
+  return rows[static_cast<std::size_t>(dtype)].name;
+}
 
 std::optional<Dtype> parse_dtype(std::string_view text) {
   if (text.starts_with("torch.")) text.remove_prefix(6);

@@ -16,7 +16,8 @@ void append_json_string(std::string& out, std::string_view text) {
       out.push_back(c);
     } else if (c == '\n') {
       out.append("\\n");
-    } else if (byte < 0x20 || byte == 0x7f || c == '<') {  // '<': the text may land inside an HTML script
+    } else if (byte < 0x20 || byte == 0x7f ||
+               c == '<') {  // '<': the text may land inside an HTML script
       out.append("\\u00");
       out.push_back(hex[byte >> 4U]);
       out.push_back(hex[byte & 15U]);
@@ -80,9 +81,15 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); }
-JsonWriter& JsonWriter::null() { return raw("null"); }
-JsonWriter& JsonWriter::value(WideInt number) { return raw(to_string(number)); }
+JsonWriter& JsonWriter::value(bool flag) {
+  return raw(flag ? "true" : "false");
+}
+JsonWriter& JsonWriter::null() {
+  return raw("null");
+}
+JsonWriter& JsonWriter::value(WideInt number) {
+  return raw(to_string(number));
+}
 JsonWriter& JsonWriter::value(double number) {
   return std::isfinite(number) ? raw(shortest(number)) : null();
 }

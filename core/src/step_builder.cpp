@@ -40,10 +40,12 @@ void StepBuilder::finish(StepRecord& record) const {
   record.mfu.reset();
   record.hfu.reset();
   if (record.model_flops) {
-    record.mfu = utilization(widen(record.model_flops_by_dtype), record.step_seconds, record.devices);
+    record.mfu =
+        utilization(widen(record.model_flops_by_dtype), record.step_seconds, record.devices);
   }
   if (record.hardware_flops) {
-    record.hfu = utilization(widen(record.hardware_flops_by_dtype), record.step_seconds, record.devices);
+    record.hfu =
+        utilization(widen(record.hardware_flops_by_dtype), record.step_seconds, record.devices);
   }
 }
 

@@ -71,7 +71,8 @@ std::string shortest(double value) {
 }
 
 std::string si(double value) {
-  constexpr std::array<std::string_view, 9> prefixes = {"", " k", " M", " G", " T", " P", " E", " Z", " Y"};
+  constexpr std::array<std::string_view, 9> prefixes = {
+      "", " k", " M", " G", " T", " P", " E", " Z", " Y"};
   std::size_t prefix = 0;
   double scaled = value;
   while (std::abs(scaled) >= 999.5 && prefix + 1 < prefixes.size()) {
@@ -79,7 +80,10 @@ std::string si(double value) {
     ++prefix;
   }
   const double size = std::abs(scaled);
-  const int decimals = (prefix == 0 && scaled == std::floor(scaled)) ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+  const int decimals = (prefix == 0 && scaled == std::floor(scaled)) ? 0
+                       : size < 9.995                                ? 2
+                       : size < 99.95                                ? 1
+                                                                     : 0;
   return fixed(scaled, decimals) + std::string{prefixes[prefix]};
 }
 
@@ -93,7 +97,9 @@ std::string grouped(WideInt value) {
   return digits;
 }
 
-std::string percent(double ratio) { return fixed(100 * ratio, 1) + " %"; }
+std::string percent(double ratio) {
+  return fixed(100 * ratio, 1) + " %";
+}
 
 std::string duration(Seconds time) {
   const double s = time.value;
@@ -103,7 +109,8 @@ std::string duration(Seconds time) {
   if (s < 120) return fixed(s, 2) + " s";
   const auto minutes = static_cast<std::int64_t>(s / 60);
   if (minutes < 120) return std::to_string(minutes) + " min";
-  if (minutes < 2 * 24 * 60) return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
+  if (minutes < 2 * 24 * 60)
+    return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
   return fixed(s / 86400, 1) + " days";
 }
 
@@ -149,16 +156,19 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::vector<std::string_view> nearest(std::string_view word, std::span<const std::string_view> known) {
+std::vector<std::string_view> nearest(std::string_view word,
+                                      std::span<const std::string_view> known) {
   std::vector<std::pair<std::size_t, std::string_view>> ranked;
   const std::string wanted = lower(word.substr(0, 64));
   for (const auto candidate : known) {
     const std::string text = lower(candidate);
     const bool contains = wanted.size() >= 3 && text.find(wanted) != std::string::npos;
     const std::size_t distance = contains ? 1 : edit_distance(wanted, text);
-    if (distance <= std::max<std::size_t>(2, wanted.size() / 3)) ranked.emplace_back(distance, candidate);
+    if (distance <= std::max<std::size_t>(2, wanted.size() / 3))
+      ranked.emplace_back(distance, candidate);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(
+      ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string_view> best;
   for (const auto& [distance, candidate] : ranked) {
     if (best.size() < 3) best.push_back(candidate);

@@ -13,14 +13,18 @@ namespace flopmeter {
 namespace {
 
 TEST(WideInt, round_trips_beyond_64_bits) {
-  for (const std::string_view text : {"0", "-1", "18446744073709551616", "170141183460469231731687303715884105727",
+  for (const std::string_view text : {"0",
+                                      "-1",
+                                      "18446744073709551616",
+                                      "170141183460469231731687303715884105727",
                                       "-170141183460469231731687303715884105728"}) {
     EXPECT_EQ(to_string(*parse_wide_int(text)), text);
   }
 }
 
 TEST(WideInt, text_that_is_no_integer_or_too_large_is_refused) {
-  for (const std::string_view text : {"", "-", "1.0", "1e3", " 1", "+1", "170141183460469231731687303715884105728"}) {
+  for (const std::string_view text :
+       {"", "-", "1.0", "1e3", " 1", "+1", "170141183460469231731687303715884105728"}) {
     EXPECT_FALSE(parse_wide_int(text)) << text;
   }
 }
@@ -61,7 +65,13 @@ TEST(Text, glob_match_knows_star_question_and_ranges) {
 
 TEST(JsonWriter, what_json_has_no_number_for_is_null) {
   std::string out;
-  JsonWriter{out}.begin_array().value(std::nan("")).value(INFINITY).value(std::optional<double>{}).value(0.5).end_array();
+  JsonWriter{out}
+      .begin_array()
+      .value(std::nan(""))
+      .value(INFINITY)
+      .value(std::optional<double>{})
+      .value(0.5)
+      .end_array();
   EXPECT_EQ(out, "[null,null,null,0.5]");
 }
 
@@ -90,8 +100,10 @@ TEST(StepFields, names_are_unique_and_described) {
 TEST(StepFields, an_empty_record_shows_nothing_it_does_not_know) {
   const StepRecord record;
   EXPECT_TRUE(std::holds_alternative<std::monostate>(find_step_field("mfu")->read(record)));
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(find_step_field("phases.forward")->read(record)));
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(find_step_field("tokens_per_second")->read(record)));
+  EXPECT_TRUE(
+      std::holds_alternative<std::monostate>(find_step_field("phases.forward")->read(record)));
+  EXPECT_TRUE(
+      std::holds_alternative<std::monostate>(find_step_field("tokens_per_second")->read(record)));
   EXPECT_EQ(find_step_field("forward"), nullptr);
 }
 

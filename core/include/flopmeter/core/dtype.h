@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The number formats in which hardware computes.  TF32 is one of them: an fp32 matmul that runs on TF32
-// units is counted, and set against a peak, as tf32.
+// The number formats in which hardware computes.  TF32 is one of them: an fp32 matmul that runs on
+// TF32 units is counted, and set against a peak, as tf32.
 #pragma once
 
 #include <cstddef>

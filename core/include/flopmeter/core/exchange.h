@@ -7,8 +7,8 @@
 
 namespace flopmeter {
 
-/// A broadcast from rank 0 that may miss its deadline: the seam for process groups and MPI.  Off unless asked
-/// for; ranks otherwise never talk to each other because of us.
+/// A broadcast from rank 0 that may miss its deadline: the seam for process groups and MPI.  Off
+/// unless asked for; ranks otherwise never talk to each other because of us.
 class Exchange {
  public:
   Exchange() = default;

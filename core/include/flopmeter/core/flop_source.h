@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlopSource: the seam through which a framework's adapter tells what ran.  Totals are cumulative and taken
-// modulo 2^64: the difference of two snapshots is exact however long the process lives.
+// FlopSource: the seam through which a framework's adapter tells what ran.  Totals are cumulative
+// and taken modulo 2^64: the difference of two snapshots is exact however long the process lives.
 #pragma once
 
 #include <flopmeter/core/dtype.h>
@@ -32,9 +32,10 @@ constexpr std::string_view to_string(AttentionPairs pairs) {
 struct FlopTotals {
   /// FLOPs that ran, by compute dtype and pass.
   std::array<std::array<std::uint64_t, pass_count>, dtype_count> executed{};
-  /// The same work as a model needs it: attention's backward is twice its forward, whatever the kernel repeats.
+  /// The same work as a model needs it: attention's backward is twice its forward, whatever the
+  /// kernel repeats.
   std::array<std::array<std::uint64_t, pass_count>, dtype_count> model{};
-  std::uint64_t calls = 0;           ///< operations counted: what the counting itself cost follows from it
+  std::uint64_t calls = 0;  ///< operations counted: what the counting itself cost follows from it
   std::uint64_t unpriced_calls = 0;  ///< seen, but their arguments had no price
   /// Calls of attention by what was known of their pairs, by AttentionPairs.
   std::array<std::uint64_t, 4> attention_calls{};
@@ -43,8 +44,8 @@ struct FlopTotals {
 /// Work done between two snapshots of one source.
 FlopTotals operator-(const FlopTotals& after, const FlopTotals& before);
 
-/// Implemented by adapters.  snapshot() may be called from any thread, neither locks out the operations it
-/// counts nor allocates.
+/// Implemented by adapters.  snapshot() may be called from any thread, neither locks out the
+/// operations it counts nor allocates.
 class FlopSource {
  public:
   FlopSource() = default;

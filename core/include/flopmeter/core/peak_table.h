@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeakTable: what one device can do at best, by dtype, and where each figure is from.  It is handed around as
-// a value; a dtype without a figure has none, and whoever divides by it leaves the result empty.
+// PeakTable: what one device can do at best, by dtype, and where each figure is from.  It is handed
+// around as a value; a dtype without a figure has none, and whoever divides by it leaves the result
+// empty.
 #pragma once
 
 #include <flopmeter/core/dtype.h>
@@ -15,7 +16,8 @@ namespace flopmeter {
 
 struct PeakTable {
   std::string device;  ///< the device's name as people say it
-  std::string source;  ///< "catalog: <where the figure was read>", "measured", "given", "formula: …"
+  std::string
+      source;  ///< "catalog: <where the figure was read>", "measured", "given", "formula: …"
   std::array<std::optional<FlopsPerSecond>, dtype_count> peaks{};  ///< dense, by Dtype
   std::optional<double> memory_bytes_per_second;
 

@@ -21,8 +21,14 @@ enum class Phase : std::uint8_t {
 inline constexpr std::size_t phase_count = 8;
 
 constexpr std::string_view to_string(Phase phase) {
-  constexpr std::string_view names[phase_count] = {
-      "data", "forward", "backward", "optimizer", "communication", "checkpoint", "evaluation", "other"};
+  constexpr std::string_view names[phase_count] = {"data",
+                                                   "forward",
+                                                   "backward",
+                                                   "optimizer",
+                                                   "communication",
+                                                   "checkpoint",
+                                                   "evaluation",
+                                                   "other"};
   return names[static_cast<std::size_t>(phase)];
 }
 

@@ -30,8 +30,8 @@ struct RunInfo {
   bool memory = true;      ///< show memory
 };
 
-/// Receives finished steps.  Called from one thread at a time.  Reports failure by its result; whoever drives
-/// it catches what still escapes, so that no sink can end a training run.
+/// Receives finished steps.  Called from one thread at a time.  Reports failure by its result;
+/// whoever drives it catches what still escapes, so that no sink can end a training run.
 class Sink {
  public:
   Sink() = default;

@@ -17,12 +17,13 @@ class StepBuilder {
 
   [[nodiscard]] const PeakTable& peaks() const { return peaks_; }
 
-  /// The least time one device needs for this work, sum over dtypes of FLOPs / peak; empty where a dtype that
-  /// did work has no peak.
-  [[nodiscard]] std::optional<Seconds> ideal_time(std::span<const WideInt, dtype_count> flops) const;
+  /// The least time one device needs for this work, sum over dtypes of FLOPs / peak; empty where a
+  /// dtype that did work has no peak.
+  [[nodiscard]] std::optional<Seconds> ideal_time(
+      std::span<const WideInt, dtype_count> flops) const;
 
-  /// ideal time / (time x devices).  Empty without a peak or without time.  Never clamped: a value above 1
-  /// says that the peak or the FLOPs are wrong.
+  /// ideal time / (time x devices).  Empty without a peak or without time.  Never clamped: a value
+  /// above 1 says that the peak or the FLOPs are wrong.
   [[nodiscard]] std::optional<double> utilization(std::span<const WideInt, dtype_count> flops,
                                                   Seconds time,
                                                   int devices) const;
@@ -31,7 +32,8 @@ class StepBuilder {
   void finish(StepRecord& record) const;
 
   /// The first dtype that did work and has no peak: the reason for an empty MFU.
-  [[nodiscard]] std::optional<Dtype> missing_peak(std::span<const WideInt, dtype_count> flops) const;
+  [[nodiscard]] std::optional<Dtype> missing_peak(
+      std::span<const WideInt, dtype_count> flops) const;
 
  private:
   PeakTable peaks_;

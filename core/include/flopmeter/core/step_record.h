@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepRecord: everything known about one training step, and the list that names its fields.  Every sink, the
-// metric reference, the Prometheus help text and the dashboard follow from that list.
+// StepRecord: everything known about one training step, and the list that names its fields.  Every
+// sink, the metric reference, the Prometheus help text and the dashboard follow from that list.
 #pragma once
 
 #include <flopmeter/core/flop_source.h>
@@ -34,8 +34,8 @@ enum class StepTag : std::uint8_t { train, warmup, compile, evaluation, checkpoi
 std::string_view to_string(FlopsSource source);
 std::string_view to_string(StepTag tag);
 
-/// One finished step of one rank.  Trivially copyable: it passes through a fixed ring.  A quantity that was
-/// not measured is empty, never zero or -1.
+/// One finished step of one rank.  Trivially copyable: it passes through a fixed ring.  A quantity
+/// that was not measured is empty, never zero or -1.
 struct StepRecord {
   std::int64_t step = 0;
   std::int32_t epoch = -1;  ///< negative: the loop did not say
@@ -59,9 +59,9 @@ struct StepRecord {
   std::array<std::uint64_t, dtype_count> hardware_flops_by_dtype{};
   FlopsSource flops_source = FlopsSource::none;
   AttentionPairs attention_pairs = AttentionPairs::none;
-  std::string_view convention;                    ///< of model_flops; points at static text
-  std::optional<std::int64_t> calibration_age;    ///< steps since the measurement this one leans on
-  std::optional<double> calibration_error;        ///< measured over estimated, minus one
+  std::string_view convention;                  ///< of model_flops; points at static text
+  std::optional<std::int64_t> calibration_age;  ///< steps since the measurement this one leans on
+  std::optional<double> calibration_error;      ///< measured over estimated, minus one
   std::optional<std::uint64_t> unpriced_calls;
 
   std::optional<double> mfu;
@@ -86,7 +86,17 @@ struct StepRecord {
 };
 
 /// How a field's value is meant, and so how it is shown.
-enum class Unit : std::uint8_t { none, count, seconds, unix_time, flops, teraflops_per_second, per_second, ratio, bytes };
+enum class Unit : std::uint8_t {
+  none,
+  count,
+  seconds,
+  unix_time,
+  flops,
+  teraflops_per_second,
+  per_second,
+  ratio,
+  bytes
+};
 std::string_view to_string(Unit unit);
 
 /// A value as sinks see it; monostate where it was not measured.

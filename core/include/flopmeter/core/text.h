@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers as people read them, and text made safe to show.  Prefixes (tera, milli) and percent exist here and
-// nowhere below.  Nothing depends on the locale.
+// Numbers as people read them, and text made safe to show.  Prefixes (tera, milli) and percent
+// exist here and nowhere below.  Nothing depends on the locale.
 #pragma once
 
 #include <flopmeter/core/units.h>
@@ -42,8 +42,10 @@ std::string printable(std::string_view text);
 /// Valid UTF-8: every offending byte becomes U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-/// Up to three of `known` that a person may have meant by `word`, nearest first; empty where none is near.
-std::vector<std::string_view> nearest(std::string_view word, std::span<const std::string_view> known);
+/// Up to three of `known` that a person may have meant by `word`, nearest first; empty where none
+/// is near.
+std::vector<std::string_view> nearest(std::string_view word,
+                                      std::span<const std::string_view> known);
 
 /// "; did you mean a, b?" for an error message, or nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);

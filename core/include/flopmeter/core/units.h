@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantities in SI base units, as types that cannot be mixed up.  Counts (FLOPs, bytes) are exact integers;
-// a utilisation can only be formed from units that cancel.
+// Quantities in SI base units, as types that cannot be mixed up.  Counts (FLOPs, bytes) are exact
+// integers; a utilisation can only be formed from units that cancel.
 #pragma once
 
 #include <flopmeter/core/wide_int.h>
@@ -39,20 +39,38 @@ struct FlopsPerSecond {
   constexpr auto operator<=>(const FlopsPerSecond&) const = default;
 };
 
-constexpr Flops operator+(Flops a, Flops b) { return {a.value + b.value}; }
-constexpr Flops operator-(Flops a, Flops b) { return {a.value - b.value}; }
-constexpr Flops operator*(WideInt times, Flops work) { return {times * work.value}; }
-constexpr Bytes operator+(Bytes a, Bytes b) { return {a.value + b.value}; }
-constexpr Bytes operator*(WideInt times, Bytes bytes) { return {times * bytes.value}; }
-constexpr Seconds operator+(Seconds a, Seconds b) { return {a.value + b.value}; }
-constexpr Seconds operator-(Seconds a, Seconds b) { return {a.value - b.value}; }
-constexpr double operator/(Seconds a, Seconds b) { return a.value / b.value; }
+constexpr Flops operator+(Flops a, Flops b) {
+  return {a.value + b.value};
+}
+constexpr Flops operator-(Flops a, Flops b) {
+  return {a.value - b.value};
+}
+constexpr Flops operator*(WideInt times, Flops work) {
+  return {times * work.value};
+}
+constexpr Bytes operator+(Bytes a, Bytes b) {
+  return {a.value + b.value};
+}
+constexpr Bytes operator*(WideInt times, Bytes bytes) {
+  return {times * bytes.value};
+}
+constexpr Seconds operator+(Seconds a, Seconds b) {
+  return {a.value + b.value};
+}
+constexpr Seconds operator-(Seconds a, Seconds b) {
+  return {a.value - b.value};
+}
+constexpr double operator/(Seconds a, Seconds b) {
+  return a.value / b.value;
+}
 constexpr FlopsPerSecond operator/(Flops work, Seconds time) {
   return {static_cast<double>(work.value) / time.value};
 }
 constexpr Seconds operator/(Flops work, FlopsPerSecond rate) {
   return {static_cast<double>(work.value) / rate.value};
 }
-constexpr double operator/(FlopsPerSecond a, FlopsPerSecond b) { return a.value / b.value; }
+constexpr double operator/(FlopsPerSecond a, FlopsPerSecond b) {
+  return a.value / b.value;
+}
 
 }  // namespace flopmeter

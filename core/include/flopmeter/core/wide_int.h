@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WideInt: an exact integer of 128 bits.  One step of a 405B model on 16M tokens passes 2^64 FLOPs, and a
-// double would round it; decimal text is the only form in which such a count leaves the program.
+// WideInt: an exact integer of 128 bits.  One step of a 405B model on 16M tokens passes 2^64 FLOPs,
+// and a double would round it; decimal text is the only form in which such a count leaves the
+// program.
 #pragma once
 
 #include <optional>

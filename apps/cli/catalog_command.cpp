@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "catalog_command.h"
+
+#include "style.h"
+
+#include <flopmeter/core/text.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace flopmeter {
+namespace {
+
+struct Options {
+  std::string name;
+  bool json = false;
+};
+
+Exit print_rows(const std::vector<CatalogRow>& rows) {
+  if (rows.empty()) return 0;
+  // The last fact, usually a source, stays for the single view and JSON.
+  const std::size_t shown = rows.size() == 1 ? rows[0].facts.size() : std::max<std::size_t>(rows[0].facts.size(), 2) - 1;
+  if (rows.size() == 1) {
+    Table table{"ll"};
+    for (const auto& [key, value] : rows[0].facts) table.row({dim(key), printable(value)});
+    return print(bold(printable(rows[0].name)) + "\n" + table.text());
+  }
+  Table table{std::string(shown + 1, 'l')};
+  std::vector<std::string> head = {dim("name")};
+  for (std::size_t i = 0; i < shown; ++i) head.push_back(dim(rows[0].facts[i].first));
+  table.row(head);
+  for (const CatalogRow& row : rows) {
+    std::vector<std::string> cells = {bold(printable(row.name))};
+    for (std::size_t i = 0; i < shown; ++i) cells.push_back(printable(row.facts[i].second));
+    table.row(cells);
+  }
+  return print(table.text(""));
+}
+
+Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow> rows) {
+  if (!options.name.empty()) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == options.name; });
+    if (found == rows.end()) {
+      std::vector<std::string_view> names;
+      for (const CatalogRow& row : rows) names.emplace_back(row.name);
+      return refuse({ErrorCode::not_found,
+                     "no " + kind + " is called '" + printable(options.name) + "'" + did_you_mean(options.name, names)});
+    }
+    rows = {*found};
+  }
+  if (!options.json) return print_rows(rows);
+  return print_json([&](JsonWriter& json) {
+    json.begin_array();
+    for (const CatalogRow& row : rows) {
+      json.begin_object().field("name", row.name);
+      for (const auto& [key, value] : row.facts) value.empty() ? json.key(key).null() : json.field(key, value);
+      json.end_object();
+    }
+    json.end_array();
+  });
+}
+
+}  // namespace
+
+std::function<Exit()> catalog_command(CLI::App& app, std::string kind, std::vector<CatalogRow> (*rows)()) {
+  auto options = std::make_shared<Options>();
+  app.add_option("name", options->name, "one " + kind + " only");
+  app.add_flag("--json", options->json, "as JSON");
+  return [options, kind = std::move(kind), rows] { return run(*options, kind, rows()); };
+}
+
+}  // namespace flopmeter

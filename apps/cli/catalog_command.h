@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that list a catalog: all rows, or the one that is named, as a table or as JSON.
+#pragma once
+
+#include "command.h"
+
+#include <utility>
+#include <vector>
+
+namespace flopmeter {
+
+/// One entry: its name, and what is said of it, in order.
+struct CatalogRow {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> facts;
+};
+
+/// `kind` is what one row is called in messages.
+std::function<Exit()> catalog_command(CLI::App& app, std::string kind, std::vector<CatalogRow> (*rows)());
+
+}  // namespace flopmeter

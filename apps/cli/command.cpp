@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.h"
+
+#include <flopmeter/core/text.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace flopmeter {
+
+Exit refuse(const Error& error) {
+  const std::string line = "flopmeter: " + printable(error.message) + "\n";
+  std::fputs(line.c_str(), stderr);
+  return error.code == ErrorCode::io_error ? 1 : 2;
+}
+
+Exit print(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written) return 0;
+  return refuse({ErrorCode::io_error, std::string{"cannot write to standard output: "} + std::strerror(errno)});
+}
+
+Exit print_json(const std::function<void(JsonWriter&)>& write) {
+  std::string text;
+  JsonWriter json{text, 2};
+  write(json);
+  return print(text + "\n");
+}
+
+Result<std::string> read_text(const std::string& path) {
+  constexpr std::size_t most = 64U << 20U;
+  const auto fail = [&](const char* why) {
+    return Error{ErrorCode::invalid_argument, "cannot read '" + printable(path) + "': " + why};
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{path == "-" ? stdin : std::fopen(path.c_str(), "rbe"),
+                                                             [](std::FILE* f) { return f == stdin ? 0 : std::fclose(f); }};
+  if (!file) return fail(std::strerror(errno));
+  std::string text;
+  char buffer[65536];
+  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    text.append(buffer, got);
+    if (text.size() > most) return fail("larger than 64 MiB");
+  }
+  if (std::ferror(file.get()) != 0) return fail(std::strerror(errno));
+  return text;
+}
+
+}  // namespace flopmeter

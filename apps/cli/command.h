@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a command of the program is.  To add one, add a file to apps/cli/commands.
+#pragma once
+
+#include <flopmeter/core/json_writer.h>
+#include <flopmeter/core/result.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace flopmeter {
+
+/// 0 done, 1 failed, 2 wrong use.
+using Exit = int;
+
+struct Command {
+  std::string_view name;
+  std::string_view help;
+  int order = 0;  ///< in --help, smallest first
+  /// Adds the command's options and returns what runs it.
+  std::function<Exit()> (*set_up)(CLI::App& app) = nullptr;
+};
+
+std::span<const Command* const> commands();
+
+/// One line on standard error, and the exit code that goes with it.
+Exit refuse(const Error& error);
+
+/// Writes to standard output.
+Exit print(std::string_view text);
+
+/// Prints what `write` makes of a JSON document.
+Exit print_json(const std::function<void(JsonWriter&)>& write);
+
+/// A whole file, "-" for standard input; at most 64 MiB.
+Result<std::string> read_text(const std::string& path);
+
+}  // namespace flopmeter

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Config: a model's config.json as its family reads it.  Keys may be nested, left out, or spelt
+// differently by different families; the first thing that is missing or makes no sense is kept as
+// the error, so that reading needs no check at every key.
+#pragma once
+
+#include <flopmeter/core/result.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// A JSON object of a configuration file.  Copies share the file and its error.  Not thread-safe.
+class Config {
+ public:
+  using Keys =
+      std::initializer_list<std::string_view>;  ///< spellings of one key, the usual one first
+
+  /// `origin` names the text in messages: a file or a model.
+  static Result<Config> parse(std::string_view json, std::string_view origin);
+
+  /// A size: a positive integer.  Missing is an error that names the key.
+  [[nodiscard]] std::int64_t size(Keys keys) const;
+  /// A size, or `otherwise` where it is missing or null.
+  [[nodiscard]] std::int64_t size_or(Keys keys, std::int64_t otherwise) const;
+  /// A size or zero, `otherwise` where it is missing or null.
+  [[nodiscard]] std::int64_t count_or(Keys keys, std::int64_t otherwise) const;
+  [[nodiscard]] bool flag_or(Keys keys, bool otherwise) const;
+  [[nodiscard]] double number_or(Keys keys, double otherwise) const;
+  [[nodiscard]] std::string text_or(Keys keys, std::string_view otherwise) const;
+  [[nodiscard]] std::vector<std::int64_t> counts(Keys keys) const;  ///< empty where missing
+  [[nodiscard]] std::vector<std::string> texts(Keys keys) const;    ///< empty where missing
+
+  /// Present and not null.
+  [[nodiscard]] bool has(std::string_view key) const;
+  /// A nested object; an empty one where it is missing.
+  [[nodiscard]] Config child(std::string_view key) const;
+
+  /// Keeps an error of the caller's own: what is wrong, in one clause.
+  void fail(std::string_view what) const;
+  /// The first error, if any.
+  [[nodiscard]] Result<void> status() const;
+
+ private:
+  struct State;
+  Config(std::shared_ptr<State> state, const void* node, std::string path)
+      : state_(std::move(state)), node_(node), path_(std::move(path)) {}
+  [[nodiscard]] const void* find(Keys keys) const;
+  [[nodiscard]] std::int64_t integer(Keys keys, const void* value, std::int64_t least) const;
+
+  std::shared_ptr<State> state_;
+  const void* node_;  ///< the library's node; its type stays out of this header
+  std::string path_;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.
+#include "../src/blocks.h"
+
+#include <flopmeter/catalog/model_family.h>
+
+#include <array>
+
+namespace flopmeter {
+namespace {
+
+Model build(const Config& config) {
+  const std::int64_t layers = config.size({"num_hidden_layers"});
+  const std::int64_t hidden = config.size({"hidden_size"});
+  const std::int64_t heads = config.size({"num_attention_heads"});
+  const bool bias = config.flag_or({"attention_bias"}, false);
+  const AttentionBlock attention{.hidden = hidden,
+                                 .heads = heads,
+                                 .kv_heads = config.size_or({"num_key_value_heads"}, heads),
+                                 .head_dim = config.size_or({"head_dim"}, hidden / heads),
+                                 .qkv_bias = bias,
+                                 .out_bias = bias};
+  const MlpBlock mlp{.hidden = hidden,
+                     .ffn = config.size({"intermediate_size"}),
+                     .bias = config.flag_or({"mlp_bias"}, false)};
+  const DecoderFrame frame{.hidden = hidden,
+                           .vocab = config.size({"vocab_size"}),
+                           .tied = config.flag_or({"tie_word_embeddings"}, false)};
+  ModelBuilder builder;
+  open_decoder(builder, frame);
+  builder.layers("model.layers.", layers, [&](LayerBuilder& layer) {
+    Value x = LayerBuilder::input();
+    x = layer.sum(x, attention_block(layer, norm(layer, x, "input_layernorm", hidden), attention));
+    x = layer.sum(x, mlp_block(layer, norm(layer, x, "post_attention_layernorm", hidden), mlp));
+    layer.output(x);
+  });
+  close_decoder(builder, frame);
+  set_facts(builder.model, attention, layers, mlp.ffn, /*gated=*/true, frame.vocab, frame.tied);
+  return std::move(builder.model);
+}
+
+constexpr std::array<std::string_view, 4> types = {
+    "llama", "LlamaForCausalLM", "yi", "YiForCausalLM"};
+
+}  // namespace
+
+extern const ModelFamily llama_plugin;
+constinit const ModelFamily llama_plugin{
+    .name = "llama",
+    .help = "LLaMA 1-3, Yi: RMS norm, rotary positions, grouped keys, gated MLP",
+    .types = types,
+    .build = build,
+    // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
+    // Parameters: embedding and head 2*256; q, o 64 each; k, v 32 each; MLP 3*128; norms 3*8.
+    // Per token, forward: 2*(192 + 384 + 256) = 1664; attention: 4*5/2 = 10 pairs x 2 heads x
+    // 2*(4+4) = 320. Training: 3*(4*1664 + 320).
+    .example = {.config = R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1,
+                             "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 16,
+                             "vocab_size": 32})",
+                .parameters = 1112,
+                .seq_len = 4,
+                .training_flops = 20928}};
+
+}  // namespace flopmeter

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch_sizes.h"
+
+#include <algorithm>
+
+namespace flopmeter {
+namespace {
+
+/// Sum of squares of the pieces when `length` is cut into windows of `window`, the last one ragged.
+WideInt squared_pieces(WideInt length, WideInt window) {
+  const WideInt rest = length % window;
+  return length / window * window * window + rest * rest;
+}
+
+WideInt twice_text_pairs(const AttentionSpec& spec,
+                         std::int64_t length,
+                         Policy::Pairs policy,
+                         AttentionKernel kernel) {
+  using Shape = MaskPairs::Shape;
+  const WideInt all = 2 * WideInt{length} * length;
+  const bool plain = spec.mask.shape == Shape::causal;
+  switch (policy) {
+    case Policy::Pairs::full:
+      return all;
+    case Policy::Pairs::half:
+      if (plain) return all / 2;
+      break;
+    case Policy::Pairs::kernel:
+      if (kernel == AttentionKernel::eager) return all;
+      break;
+    case Policy::Pairs::op_stream: {
+      // A window that the sequence does not reach is passed as the plain causal flag.
+      const bool flag = plain || (spec.mask.shape == Shape::window && length < spec.mask.size);
+      if (kernel == AttentionKernel::eager || !flag || spec.mask_tensor) return all;
+      break;
+    }
+    case Policy::Pairs::exact:
+      break;
+  }
+  return 2 * mask_pairs(spec.mask, length, length);
+}
+
+}  // namespace
+
+BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
+  const VisionPlan& plan = model.vision;
+  WideInt patches = 0;
+  WideInt visual = 0;
+  for (const ImageGrid& image : batch.images) {
+    if (plan.kind == VisionPlan::Kind::fixed) {
+      patches += WideInt{image.count} * plan.tower_tokens;
+      visual += WideInt{image.count} * plan.visual_tokens;
+      image_pairs_ += WideInt{image.count} * plan.tower_tokens * plan.tower_tokens;
+    } else if (plan.kind == VisionPlan::Kind::grid) {
+      // Attention runs inside each frame; windows are cut in units of merged patches.
+      const WideInt frames = WideInt{image.count} * image.t;
+      const WideInt frame = WideInt{image.h} * image.w;
+      const WideInt cell = WideInt{plan.merge} * plan.merge;
+      patches += frames * frame;
+      visual += frames * frame / cell;
+      frame_pairs_ += frames * frame * frame;
+      if (plan.window > 0) {
+        const WideInt window = std::max<std::int64_t>(plan.window / plan.merge, 1);
+        window_pairs_ += frames * cell * cell * squared_pieces(image.h / plan.merge, window) *
+                         squared_pieces(image.w / plan.merge, window);
+      }
+    }
+  }
+  rows_ = {batch.tokens(), patches, visual};
+}
+
+WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,
+                                const Batch& batch,
+                                Policy::Pairs policy,
+                                AttentionKernel kernel) const {
+  switch (spec.over) {
+    case AttentionSpec::Over::frames:
+      return 2 * frame_pairs_;
+    case AttentionSpec::Over::windows:
+      return 2 * window_pairs_;
+    case AttentionSpec::Over::images:
+      return 2 * image_pairs_;
+    case AttentionSpec::Over::text:
+      break;
+  }
+  WideInt twice = 0;
+  for (const SequenceRun& run : batch.sequences) {
+    twice += run.count * twice_text_pairs(spec, run.length, policy, kernel);
+  }
+  return twice;
+}
+
+WideInt causal_pairs(const Batch& batch) {
+  WideInt pairs = 0;
+  for (const SequenceRun& run : batch.sequences) {
+    pairs += run.count * mask_pairs({.shape = MaskPairs::Shape::causal}, run.length, run.length);
+  }
+  return pairs;
+}
+
+Batch with_default_images(const Model& model, Batch batch) {
+  constexpr std::int64_t default_side = 24;  // 24 x 24 = 576 visual tokens
+  if (model.vision.kind == VisionPlan::Kind::none || !batch.images.empty()) return batch;
+  const std::int64_t side = default_side * model.vision.merge;
+  batch.images.push_back(
+      {.t = 1, .h = side, .w = side, .count = static_cast<std::int64_t>(batch.count())});
+  return batch;
+}
+
+WideInt visual_tokens(const Model& model, const Batch& batch) {
+  return BatchSizes{model, batch}.rows(Rows::visual);
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks that most transformers share, for the family files.  Private to the catalog.
+#pragma once
+
+#include <flopmeter/catalog/config.h>
+#include <flopmeter/catalog/model.h>
+
+#include <string_view>
+
+namespace flopmeter {
+
+/// Names of the projections below a layer; an empty k and v means that q holds all three.
+struct ProjectionNames {
+  std::string_view q = "self_attn.q_proj";
+  std::string_view k = "self_attn.k_proj";
+  std::string_view v = "self_attn.v_proj";
+  std::string_view o = "self_attn.o_proj";
+};
+
+/// Multi-head attention with grouped keys: projections, core, output.
+struct AttentionBlock {
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool qkv_bias = false;
+  bool out_bias = false;
+  std::string_view q_norm;  ///< names, where queries and keys are normalised
+  std::string_view k_norm;
+  bool norm_whole_width = false;  ///< the norms span all heads and not one
+  MaskPairs mask{};
+  bool mask_tensor = false;
+  ProjectionNames names{};
+};
+
+Value attention_block(LayerBuilder& layer, Value x, const AttentionBlock& spec);
+
+/// Two matrices, or three when gated.
+struct MlpBlock {
+  std::int64_t hidden = 0;
+  std::int64_t ffn = 0;
+  bool gated = true;
+  bool bias = false;
+  std::string_view gate = "mlp.gate_proj";
+  std::string_view up = "mlp.up_proj";
+  std::string_view down = "mlp.down_proj";
+  Component component = Component::mlp;
+  Rows rows = Rows::tokens;
+};
+
+Value mlp_block(LayerBuilder& layer, Value x, const MlpBlock& spec);
+
+/// A norm's weight, and its bias for LayerNorm.
+Value norm(
+    LayerBuilder& layer, Value x, std::string_view name, std::int64_t width, bool bias = false);
+
+/// Sizes that conventions ask for, from an attention and an MLP block.
+void set_facts(Model& model,
+               const AttentionBlock& attention,
+               std::int64_t layers,
+               std::int64_t ffn,
+               bool gated,
+               std::int64_t vocab,
+               bool tied);
+
+/// Embedding, layers and head of a plain decoder, around the layers that `layers` adds.
+struct DecoderFrame {
+  std::string_view prefix = "model.";  ///< before embed_tokens, norm
+  std::string_view embed = "embed_tokens";
+  std::string_view final_norm = "norm";
+  std::string_view head = "lm_head";
+  std::int64_t hidden = 0;
+  std::int64_t vocab = 0;
+  bool tied = false;
+  bool norm_bias = false;
+  bool head_bias = false;
+};
+
+void open_decoder(ModelBuilder& builder, const DecoderFrame& frame);
+void close_decoder(ModelBuilder& builder, const DecoderFrame& frame);
+
+}  // namespace flopmeter

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/catalog/model_family.h>
+#include <flopmeter/core/text.h>
+
+#include <algorithm>
+
+namespace flopmeter {
+namespace {
+
+const ModelFamily* find_family(std::string_view type) {
+  for (const ModelFamily* family : model_families()) {
+    if (std::find(family->types.begin(), family->types.end(), type) != family->types.end())
+      return family;
+  }
+  return nullptr;
+}
+
+/// The family that a configuration names, by model_type or else by architecture.
+const ModelFamily* family_of(const Config& config) {
+  if (const auto* family = find_family(config.text_or({"model_type"}, ""))) return family;
+  for (const std::string& architecture : config.texts({"architectures"})) {
+    if (const auto* family = find_family(architecture)) return family;
+  }
+  return nullptr;
+}
+
+/// Parameters of an architecture nobody described: what the configuration says, or those of a
+/// decoder with its sizes (attention 4 h^2, MLP 8 h^2 a layer, one embedding).
+Model bare_model(const Config& config) {
+  Model model;
+  model.family = "unknown";
+  model.facts.multimodal = config.has("vision_config");
+  const Config text = config.has("text_config") ? config.child("text_config") : config;
+  model.facts.layers = text.size_or({"num_hidden_layers", "n_layer", "num_layers"}, 1);
+  model.facts.hidden = text.size_or({"hidden_size", "n_embd", "d_model"}, 1);
+  const WideInt h = model.facts.hidden;
+  if (config.has("num_parameters")) {
+    model.bare_parameters = config.size({"num_parameters"});
+  } else {
+    const WideInt layers = text.size({"num_hidden_layers", "n_layer", "num_layers"});
+    const WideInt vocab = text.size({"vocab_size"});
+    model.bare_parameters =
+        12 * layers * text.size({"hidden_size", "n_embd", "d_model"}) * h + vocab * h;
+  }
+  std::string type = config.text_or({"model_type"}, "");
+  if (type.empty()) type = "none";
+  model.notes.push_back(
+      "architecture '" + printable(type) + "' is not known: FLOPs are parameters x tokens x " +
+      (model.facts.multimodal ? "2.5" : "2") + " forward, attention is not counted");
+  return model;
+}
+
+std::string origin_name(const Config& config) {
+  return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
+}
+
+}  // namespace
+
+Result<Model> build_model(const Config& config) {
+  const ModelFamily* family = family_of(config);
+  Model model = family == nullptr ? bare_model(config) : family->build(config);
+  if (const auto status = config.status(); !status) return status.error();
+  if (family != nullptr) model.family = family->name;
+  if (model.name.empty()) model.name = origin_name(config);
+  return model;
+}
+
+Result<Model> find_model(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const EmbeddedFile& file : known_models()) {
+    if (file.name == name) {
+      const auto config = Config::parse(file.text, file.name);
+      if (!config) return config.error();
+      auto model = build_model(*config);
+      if (model) (*model).name = file.name;
+      return model;
+    }
+    names.push_back(file.name);
+  }
+  return Error{ErrorCode::not_found,
+               "no model is called '" + printable(name) + "'" + did_you_mean(name, names) +
+                   "; 'flopmeter models' lists them, or give a config.json"};
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests against transformers share: the program under test and how many configurations to draw."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+import transformers
+
+from families import DENSE
+from families_moe import MOE
+from families_vision import VISION
+
+FAMILIES = DENSE + MOE + VISION
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--configs", type=int, default=3, help="random configurations a family (default 3)")
+
+
+def pytest_configure(config):
+    torch.set_num_threads(1)  # the models are tiny: more threads only wait for each other
+    transformers.logging.set_verbosity_error()
+
+
+def pytest_generate_tests(metafunc):
+    if "family" in metafunc.fixturenames:
+        metafunc.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("configs")))
+
+
+@pytest.fixture(scope="session")
+def program():
+    """The program under test: FLOPMETER_BIN, else what `make build` leaves."""
+    path = Path(os.environ.get("FLOPMETER_BIN", ROOT / "build" / "flopmeter"))
+    if not path.is_file():
+        pytest.fail(f"no program at {path}: run `make build`, or set FLOPMETER_BIN")
+    return path
+
+
+@pytest.fixture
+def config(family, seed):
+    """The configuration number `seed` of the family, always the same."""
+    return family.config(Random(f"{family.name} {seed}"))
+
+
+@pytest.fixture
+def estimate(program):
+    """Runs `flopmeter estimate FILE … --json` and returns the object it prints."""
+
+    def run(file, *arguments):
+        command = [program, "estimate", file, *map(str, arguments), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{file.read_text()}\n{done.stderr}"
+        return json.loads(done.stdout)
+
+    return run

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The families with experts, and those with low-rank (MLA) attention."""
+
+import transformers as hf
+
+from families import Family, maybe, sizes, window, without
+
+
+def experts(rng, name, groups=1):
+    """A number of experts under the key `name`, and how many of them see a token."""
+    count = groups * rng.choice([2, 4, 6])
+    return {name: count, "num_experts_per_tok": rng.randint(1, count)}
+
+
+def some_layers(rng, layers):
+    """A random choice of layer numbers, often none."""
+    return sorted(rng.sample(range(layers), rng.randint(0, layers // 2)))
+
+
+def mixtral(rng):
+    return hf.MixtralConfig(
+        **sizes(rng), **experts(rng, "num_local_experts"), head_dim=rng.choice([None, 8, 24]),
+        sliding_window=rng.choice([None, 5]))
+
+
+def qwen2_moe(rng):
+    row = sizes(rng)
+    return hf.Qwen2MoeConfig(
+        **row, **experts(rng, "num_experts"), moe_intermediate_size=rng.choice([16, 20]),
+        shared_expert_intermediate_size=rng.choice([24, 48]), decoder_sparse_step=rng.choice([1, 2]),
+        mlp_only_layers=some_layers(rng, row["num_hidden_layers"]), qkv_bias=maybe(rng, 0.7),
+        use_sliding_window=maybe(rng, 0.3), sliding_window=5, max_window_layers=rng.randint(0, 4))
+
+
+def qwen3_moe(rng):
+    row = sizes(rng)
+    return hf.Qwen3MoeConfig(
+        **row, **experts(rng, "num_experts"), head_dim=rng.choice([8, 24]), moe_intermediate_size=rng.choice([16, 20]),
+        decoder_sparse_step=rng.choice([1, 2]), mlp_only_layers=some_layers(rng, row["num_hidden_layers"]),
+        attention_bias=maybe(rng), use_sliding_window=maybe(rng, 0.3), sliding_window=5)
+
+
+def gpt_oss(rng):
+    row = sizes(rng)
+    return hf.GptOssConfig(
+        **row, **experts(rng, "num_local_experts"), head_dim=rng.choice([8, 24]), attention_bias=maybe(rng, 0.7),
+        rope_parameters={"rope_type": "default", "rope_theta": 150000.0}, **window(rng, row["num_hidden_layers"]))
+
+
+def latent(rng):
+    """The ranks and head dimensions of low-rank attention."""
+    return {
+        "q_lora_rank": rng.choice([None, 12, 20]), "kv_lora_rank": rng.choice([8, 20]),
+        "qk_nope_head_dim": rng.choice([8, 16]), "qk_rope_head_dim": rng.choice([4, 8]),
+        "v_head_dim": rng.choice([8, 12, 24]),
+    }
+
+
+def deepseek(rng, groups):
+    """The keys both DeepSeek configurations share."""
+    row = sizes(rng, grouped=False)
+    return {
+        **row, **latent(rng), **experts(rng, "n_routed_experts", groups), "moe_intermediate_size": rng.choice([16, 20]),
+        "n_shared_experts": rng.choice([1, 2]), "attention_bias": maybe(rng, 0.3),
+        "first_k_dense_replace": rng.randint(0, row["num_hidden_layers"]),
+    }
+
+
+def deepseek_v2(rng):
+    return hf.DeepseekV2Config(**deepseek(rng, 1))
+
+
+def deepseek_v3(rng):
+    row = without(deepseek(rng, 2), "num_experts_per_tok")
+    return hf.DeepseekV3Config(
+        **row, n_group=2, topk_group=2, num_experts_per_tok=rng.randint(1, row["n_routed_experts"]),
+        num_nextn_predict_layers=rng.choice([0, 1]))
+
+
+MOE = [
+    Family("mixtral", hf.MixtralForCausalLM, mixtral),
+    Family("qwen2_moe", hf.Qwen2MoeForCausalLM, qwen2_moe),
+    Family("qwen3_moe", hf.Qwen3MoeForCausalLM, qwen3_moe),
+    Family("gpt_oss", hf.GptOssForCausalLM, gpt_oss, attention=("eager",)),
+    Family("deepseek_v2", hf.DeepseekV2ForCausalLM, deepseek_v2),
+    Family("deepseek_v3", hf.DeepseekV3ForCausalLM, deepseek_v3),
+]

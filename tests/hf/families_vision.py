@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The families with a vision tower: the text model's keys, the tower's, and images to go with the tokens."""
+
+import torch
+import transformers as hf
+
+from families import Family, maybe, sizes, token_ids, without
+
+IMAGE = 2  # the token id that stands for one visual token; ordinary ids start at 3
+GRIDS = [[(1, 4, 4)], [(1, 4, 8)], [(1, 8, 6)], [(2, 4, 6)], [(1, 4, 4), (1, 6, 4)]]
+
+
+def text_sizes(rng):
+    """The text model's dimensions, and the section sizes of its three-part rotary embedding."""
+    row = without(sizes(rng), "tie_word_embeddings")
+    half = row["hidden_size"] // row["num_attention_heads"] // 2
+    sections = [half - 2 * (half // 3), half // 3, half // 3]
+    return {**row, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}}
+
+
+def tower(rng):
+    """What the vision towers of Qwen2-VL and Qwen2.5-VL have in common."""
+    return {
+        "depth": rng.randint(1, 4), "num_heads": rng.choice([1, 2, 3]), "in_channels": rng.choice([1, 3]),
+        "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": rng.choice([1, 2]),
+    }
+
+
+def special_tokens():
+    """Ids of the markers around an image: below the ordinary ids, as the vocabularies here are tiny."""
+    return {"image_token_id": IMAGE, "video_token_id": 1, "vision_start_token_id": 0, "vision_end_token_id": 0}
+
+
+def qwen2_vl(rng):
+    text, vision = text_sizes(rng), tower(rng)
+    vision.update(embed_dim=vision["num_heads"] * 8, hidden_size=text["hidden_size"], mlp_ratio=rng.choice([2, 4]))
+    return hf.Qwen2VLConfig(
+        text_config=text, vision_config=vision, tie_word_embeddings=maybe(rng), **special_tokens())
+
+
+def qwen2_5_vl(rng):
+    text, vision = text_sizes(rng), tower(rng)
+    full = sorted(rng.sample(range(vision["depth"]), rng.randint(0, vision["depth"])))
+    vision.update(
+        hidden_size=vision["num_heads"] * 8, out_hidden_size=text["hidden_size"], intermediate_size=rng.choice([20, 36]),
+        window_size=16, fullatt_block_indexes=full)
+    return hf.Qwen2_5_VLConfig(
+        text_config=text, vision_config=vision, tie_word_embeddings=maybe(rng), **special_tokens())
+
+
+def llava(rng):
+    row = sizes(rng)
+    text = hf.LlamaConfig(**without(row, "tie_word_embeddings"))
+    heads, patch = rng.choice([1, 2, 3]), rng.choice([4, 8])
+    layers = rng.randint(2, 4)
+    vision = hf.CLIPVisionConfig(
+        hidden_size=heads * 8, num_attention_heads=heads, num_hidden_layers=layers, intermediate_size=24,
+        image_size=16, patch_size=patch, projection_dim=16)
+    return hf.LlavaConfig(
+        text_config=text, vision_config=vision, image_token_index=IMAGE, tie_word_embeddings=row["tie_word_embeddings"],
+        image_seq_length=(16 // patch) ** 2, multimodal_projector_bias=maybe(rng),
+        vision_feature_layer=rng.choice([-1, -2]), vision_feature_select_strategy=rng.choice(["default", "full"]))
+
+
+def grids(config, sequences):
+    """The (frames, height, width) of the images of each sequence, in patches: the same for every sequence."""
+    return GRIDS[config.vision_config.depth % len(GRIDS)] * sequences
+
+
+def with_images(ids, images):
+    """The ids with visual tokens in place of the first ones: `images` gives their number, a word between two."""
+    ids, start = ids.clone(), 1
+    for visual in images:
+        ids[:, start : start + visual] = IMAGE
+        start += visual + 1
+    return {"input_ids": ids, "labels": ids}
+
+
+def qwen_batch(config, sequences, length):
+    """Token ids with room for every visual token, and the patches as the image processor lays them out."""
+    vision = config.vision_config
+    images = grids(config, sequences)
+    visual = [t * h * w // vision.spatial_merge_size**2 for t, h, w in images[: len(images) // sequences]]
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], visual)
+    patches = sum(t * h * w for t, h, w in images)
+    features = vision.in_channels * vision.temporal_patch_size * vision.patch_size**2
+    pixels = torch.randn(patches, features, generator=torch.Generator().manual_seed(0))
+    kinds = (batch["input_ids"] == IMAGE).long()
+    return {**batch, "pixel_values": pixels, "image_grid_thw": torch.tensor(images), "mm_token_type_ids": kinds}
+
+
+def qwen_arguments(config, inputs):
+    """The command-line form of the images in a batch."""
+    grid = ";".join(",".join(map(str, row)) for row in inputs["image_grid_thw"].tolist())
+    return ["--image-grid-thw", grid]
+
+
+def llava_batch(config, sequences, length):
+    """One image a sequence; the feature strategy decides whether the class token is one of its tokens."""
+    vision = config.vision_config
+    full = config.vision_feature_select_strategy == "full"
+    visual = (vision.image_size // vision.patch_size) ** 2 + int(full)
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
+    shape = (sequences, 3, vision.image_size, vision.image_size)
+    return {**batch, "pixel_values": torch.randn(shape, generator=torch.Generator().manual_seed(0))}
+
+
+VISION = [
+    Family("qwen2_vl", hf.Qwen2VLForConditionalGeneration, qwen2_vl, qwen_batch, qwen_arguments),
+    Family("qwen2_5_vl", hf.Qwen2_5_VLForConditionalGeneration, qwen2_5_vl, qwen_batch, qwen_arguments),
+    Family("llava", hf.LlavaForConditionalGeneration, llava, llava_batch),
+]

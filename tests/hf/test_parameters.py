@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalog counts the parameters that the transformers class has, from the file transformers writes."""
+
+import json
+
+import torch
+
+
+def parameters_of(family, config):
+    """The model's own count: tied parameters once, buffers not at all. No memory is allocated."""
+    with torch.device("meta"):
+        model = family.model(config)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def drop_defaults(entries, defaults):
+    """The entries that differ from the class's defaults, sub-configurations included; the type always stays."""
+    kept = {}
+    for key, value in entries.items():
+        default = defaults.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            value = drop_defaults(value, default)
+            if value or key.endswith("_config"):
+                kept[key] = value
+        elif key == "model_type" or key not in defaults or value != default:
+            kept[key] = value
+    return kept
+
+
+def test_parameters_equal_the_transformers_class(family, config, tmp_path, estimate):
+    config.save_pretrained(tmp_path)
+    printed = estimate(tmp_path / "config.json", "--seq-len", 8, "--batch", 1)
+    assert printed["model"]["parameters"]["total"] == parameters_of(family, config), (tmp_path / "config.json").read_text()
+
+
+def test_parameters_are_right_when_the_file_leaves_defaults_out(family, config, tmp_path, estimate):
+    config.save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    entries = drop_defaults(json.loads(file.read_text()), json.loads(type(config)().to_json_string(use_diff=False)))
+    file.write_text(json.dumps(entries))
+    same = type(config).from_pretrained(tmp_path)
+    printed = estimate(file, "--seq-len", 8, "--batch", 1)
+    assert printed["model"]["parameters"]["total"] == parameters_of(family, same), file.read_text()

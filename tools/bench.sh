@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `make bench`: every program and script of benchmarks/, one after another, so that none disturbs another.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools/build.sh -DFLOPMETER_BENCH=ON
+mapfile -t programs < <(find build/release -name '*_benchmark' -type f -perm -u+x | sort)
+mapfile -t scripts < <(git ls-files -- 'benchmarks/bench_*.py')
+[ $((${#programs[@]} + ${#scripts[@]})) -gt 0 ] || { echo "bench: no benchmarks found" >&2; exit 1; }
+for program in "${programs[@]}"; do echo "== ${program##*/}"; "$program"; done
+for script in "${scripts[@]}"; do echo "== $script"; .venv/bin/python "$script"; done

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds preset `release` and puts the results where people look for them:
+#   build/flopmeter           the program
+#   build/python/flopmeter/   the Python package beside its compiled binding, on .venv's path
+#   tools/build.sh [-D...]    options for configuring, for example -DFLOPMETER_TESTS=OFF
+# The binding is whatever the build puts into build/release/python/flopmeter/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+[ -f .venv/.setup/torch-from ] || { echo "build: not set up yet; run: make setup" >&2; exit 1; }
+site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+torch=system
+[ "$(cat .venv/.setup/torch-from)" = system ] || torch=$site/torch
+
+mkdir -p build
+cmake --preset release -DFLOPMETER_TORCH="$torch" -DFLOPMETER_PYTHON=ON \
+  -DPython_EXECUTABLE="$PWD/.venv/bin/python" "$@" >build/configure.log 2>&1 ||
+  { tail -30 build/configure.log >&2; echo "build: configuring failed (build/configure.log)" >&2; exit 1; }
+cmake --build --preset release
+
+ln -sfn release/flopmeter build/flopmeter
+
+# The package is assembled from links, so that an edited .py file needs no new build.
+package=build/python/flopmeter
+rm -rf "$package"
+mkdir -p "$package"
+for part in python/flopmeter/* build/release/python/flopmeter/*; do
+  [ ! -e "$part" ] || ln -s "$PWD/$part" "$package/"
+done
+echo "$PWD/build/python" >"$site/flopmeter-build.pth"

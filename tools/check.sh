@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs the named checks, or all of them, and prints for each its result and its time.
+#   tools/check.sh [CHECK...]        tools/check.sh --list
+# The output of a check is kept in build/check/<name>.log; of a failing one the end is shown.
+# FLOPMETER_LONG=1 adds the suites marked `long`.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+all=(format layers text release python consumer docs dev tsan tidy)
+python=.venv/bin/python
+torch=$(cat .venv/.setup/torch-from 2>/dev/null || true)
+jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+skip_long_ctest=(-LE '^long$')
+skip_long_pytest=(-m 'not long')
+if [ "${FLOPMETER_LONG:-0}" = 1 ]; then skip_long_ctest=() skip_long_pytest=(); fi
+
+run_ctest() { ctest --preset "$1" -j "$jobs" "${skip_long_ctest[@]}"; }
+build_and_test() {
+  cmake --preset "$1" && cmake --build --preset "$1" -j "$jobs" && run_ctest "$1"
+}
+
+check_format() { tools/check_format.sh; }
+check_layers() { $python tools/check_layers.py; }
+check_text() { $python tools/check_text.py; }
+check_release() { tools/build.sh -DFLOPMETER_TESTS=ON && run_ctest release; }
+check_dev() { build_and_test dev; }
+check_tsan() { build_and_test tsan; }
+check_tidy() { cmake --preset tidy && cmake --build --preset tidy; }
+check_consumer() { tests/consumer/run.sh; }
+check_docs() { $python tools/docs.py --check; }
+check_python() {
+  local folders
+  mapfile -t folders < <(git ls-files -- 'python/tests/*test_*.py' 'tests/*test_*.py' | cut -d/ -f1-2 | sort -u)
+  [ ${#folders[@]} -gt 0 ] || { echo "no Python tests found"; return 1; }
+  $python -m pytest -q "${skip_long_pytest[@]}" "${folders[@]}"
+}
+
+if [ "${1:-}" = --list ]; then printf '%s\n' "${all[@]}"; exit 0; fi
+[ $# -gt 0 ] || set -- "${all[@]}"
+for name in "$@"; do
+  declare -F "check_$name" >/dev/null || { echo "check: no check named '$name'; there are: ${all[*]}" >&2; exit 2; }
+done
+[ -n "$torch" ] || { echo "check: not set up yet; run: tools/setup.sh test" >&2; exit 1; }
+
+mkdir -p build/check
+failed=()
+for name in "$@"; do
+  start=$SECONDS
+  if "check_$name" >"build/check/$name.log" 2>&1; then
+    printf 'check  %-10s ok      %4d s\n' "$name" $((SECONDS - start))
+  else
+    printf 'check  %-10s FAILED  %4d s  (build/check/%s.log)\n' "$name" $((SECONDS - start)) "$name"
+    tail -40 "build/check/$name.log" | sed 's/^/    /'
+    failed+=("$name")
+  fi
+done
+[ ${#failed[@]} -eq 0 ] || { echo "check: failed: ${failed[*]}" >&2; exit 1; }
