@@ -11,8 +11,10 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #define FLOPMETER_TORCH_VERSION (TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR)
 
@@ -104,8 +106,13 @@ Arg to_arg(const Other& /*value*/, Scratch& /*scratch*/) {
   return {};
 }
 
-/// The boxed forms of the same.
-inline Arg to_arg(const c10::IValue& value, Scratch& scratch) {
+/// The boxed forms of the same, and lists of tensors.
+struct BoxedScratch : Scratch {
+  std::deque<std::vector<Arg>> tensors;
+};
+
+inline Arg boxed_arg(const c10::IValue& value, BoxedScratch& boxed) {
+  Scratch& scratch = boxed;
   if (value.isTensor()) return to_arg(value.toTensor(), scratch);
   if (value.isInt()) return Arg::number(value.toInt());
   if (value.isBool()) return Arg::number(value.toBool() ? 1 : 0);
@@ -114,6 +121,11 @@ inline Arg to_arg(const c10::IValue& value, Scratch& scratch) {
   }
   if (value.isBoolList()) {
     return copied_list(value.toBoolList(), scratch, [](bool item) { return item ? 1 : 0; });
+  }
+  if (value.isTensorList()) {
+    auto& items = boxed.tensors.emplace_back();
+    for (const at::Tensor& tensor : value.toTensorVector()) items.push_back(to_arg(tensor, scratch));
+    return Arg::tensors(items);
   }
   return {};
 }

@@ -37,13 +37,8 @@ torch::Library& library_for(const std::string& space) {
   return *library;
 }
 
-std::string full_name(const c10::OperatorName& name) {
-  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-}
-
 Dtype compute_dtype(const OpEntry& entry, c10::DeviceType device, const OpCall& call) {
-  const auto position = static_cast<std::size_t>(entry.rule != nullptr ? entry.rule->dtype_argument : 0);
-  Dtype dtype = position < call.args.size() ? call.args[position].dtype : Dtype::other;
+  Dtype dtype = call.arg(entry.rule != nullptr ? entry.rule->dtype_argument : 0).dtype;
   if (dtype == Dtype::fp32) dtype = fp32_compute_dtype(device, entry.precision);
   return dtype;
 }
@@ -60,8 +55,7 @@ std::optional<OpCost> price(const OpEntry& entry, const OpCall& call) {
 /// A product of activations that has an inner extent to sum over may be eager attention, mask unseen.
 bool may_be_attention(const OpEntry& entry, const OpCall& call) {
   if (entry.rule == nullptr || !entry.rule->hides_attention) return false;
-  const auto position = static_cast<std::size_t>(entry.rule->dtype_argument);
-  const Arg& factor = call.args[position];
+  const Arg factor = call.arg(entry.rule->dtype_argument);
   return factor.kind == Arg::Kind::tensor && factor.rank > 0 && factor[-1] > 1;
 }
 
@@ -83,14 +77,14 @@ class BoxedWrapper final : public c10::OperatorKernel {
 
  private:
   void book(const std::vector<c10::IValue>& args, const c10::IValue* result) noexcept try {
-    Scratch scratch;
+    BoxedScratch scratch;
     std::vector<Arg> list(args.size());
     c10::DeviceType device = c10::DeviceType::CPU;
     for (std::size_t i = args.size(); i-- > 0;) {
-      list[i] = to_arg(args[i], scratch);
+      list[i] = boxed_arg(args[i], scratch);
       if (args[i].isTensor() && args[i].toTensor().defined()) device = args[i].toTensor().device().type();
     }
-    book_call(*entry_, device, {.args = list, .output = result != nullptr ? to_arg(*result, scratch) : Arg{}});
+    book_call(*entry_, device, {.args = list, .output = result != nullptr ? boxed_arg(*result, scratch) : Arg{}});
   } catch (...) {
     book_unpriced(*entry_);
   }
@@ -138,9 +132,10 @@ Result<void> install() {
     const std::lock_guard lock(registry().mutex);
     register_typed(library_for("aten"));
     for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
-      if (find_op_rule(name.name) == nullptr || registry().intercepted.contains(full_name(name))) continue;
+      const OpRule* rule = find_op_rule(full_name(name));
+      if (rule == nullptr || rule->offline || is_intercepted(name)) continue;
       const auto op = c10::Dispatcher::singleton().findSchema(name);
-      OpEntry* entry = find_or_add_op(name.name);
+      OpEntry* entry = find_or_add_op(full_name(name));
       if (op && entry != nullptr && can_intercept(*op)) register_boxed(*op, *entry);
     }
   }
@@ -148,6 +143,10 @@ Result<void> install() {
 }
 
 }  // namespace
+
+std::string full_name(const c10::OperatorName& name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
 
 bool can_intercept(const c10::OperatorHandle& op) {
   if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;  // its leaves count
@@ -224,9 +223,8 @@ Result<void> register_op(const std::string& name, UserRule rule) {
   if (entry == nullptr) return Error{ErrorCode::unsupported, "register_op: no room for '" + name + "'"};
   bool found = false;
   for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
-    if (each.name != entry->name) continue;
     const auto op = c10::Dispatcher::singleton().findSchema(each);
-    if (!op) continue;
+    if (!op || (each.name != name && full_name(each) != name)) continue;
     found = true;
     if (is_intercepted(each)) continue;
     if (!can_intercept(*op)) {

@@ -54,6 +54,7 @@ void register_boxed(const c10::OperatorHandle& op, OpEntry& entry);
 
 /// Whether the operator may be wrapped: computed by its backends, and nobody else sits on our key.
 bool can_intercept(const c10::OperatorHandle& op);
+std::string full_name(const c10::OperatorName& name);
 void note_interception(const c10::OperatorName& name);
 bool is_intercepted(const c10::OperatorName& name);
 

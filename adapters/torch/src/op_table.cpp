@@ -25,9 +25,11 @@ Precision precision_of(std::string_view name) {
 
 }  // namespace
 
-OpEntry* find_or_add_op(std::string_view name) {
+OpEntry* find_or_add_op(std::string_view name_and_overload) {
   Table& t = table();
-  const std::string_view base = name.substr(0, name.find('.'));
+  const OpRule* rule = find_op_rule(name_and_overload);
+  const std::string_view base =
+      rule != nullptr ? rule->name : name_and_overload.substr(0, name_and_overload.find('.'));
   const std::lock_guard lock(t.mutex);
   const std::size_t count = t.count.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) {
@@ -37,7 +39,7 @@ OpEntry* find_or_add_op(std::string_view name) {
   auto* entry = new OpEntry;
   entry->name = base;
   entry->index = static_cast<std::uint16_t>(count);
-  entry->rule = find_op_rule(base);
+  entry->rule = rule;
   entry->precision = precision_of(base);
   t.entries[count].store(entry, std::memory_order_release);
   t.count.store(count + 1, std::memory_order_release);

@@ -18,15 +18,15 @@ namespace flopmeter::torch_adapter {
 enum class Precision : std::uint8_t { matmul, convolution, recurrent };
 
 struct OpEntry {
-  std::string name;                    ///< without overload
+  std::string name;  ///< its rule's: overloads and in-place forms share it
   std::uint16_t index = 0;
   const OpRule* rule = nullptr;        ///< null for a user's operator
   std::atomic<const UserRule*> user{nullptr};
   Precision precision = Precision::matmul;
 };
 
-/// The entry for `name`, made on first use; null when the table is full.  Entries live for ever.
-OpEntry* find_or_add_op(std::string_view name);
+/// The entry for an operator, made on first use; null when the table is full.  Entries live for ever.
+OpEntry* find_or_add_op(std::string_view name_and_overload);
 /// The entry with this index; null beyond the last.
 const OpEntry* op_entry(std::size_t index);
 std::size_t op_count();

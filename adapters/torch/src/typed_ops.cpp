@@ -74,10 +74,10 @@ template <class Op>
 void wrap(torch::Library& library) {
   const c10::OperatorName name(static_cast<const char*>(Op::name), static_cast<const char*>(Op::overload_name));
   const auto op = c10::Dispatcher::singleton().findSchema(name);
-  OpEntry* entry = find_or_add_op(name.name);
+  const std::string full = full_name(name);
+  OpEntry* entry = find_or_add_op(full);
   if (!op || entry == nullptr || entry->rule == nullptr || !can_intercept(*op)) return;
   Wrapper<Op>::entry = entry;
-  const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
   library.impl(full.c_str(), torch::CppFunction(TORCH_FN((Wrapper<Op>::call))));
   note_interception(name);
 }
