@@ -80,6 +80,7 @@ FieldValue dtype_flops(Record r) {
 
 constexpr Field fields[] = {
     {"", "step", Unit::count, "optimizer step, counted from the loop's own number", [](Record r) { return whole(r.step); }},
+    {"", "effective_step", Unit::count, "optimizer steps this process finished before this one", [](Record r) { return whole(r.effective_step); }},
     {"", "epoch", Unit::count, "epoch as the loop gives it", [](Record r) { return r.epoch < 0 ? FieldValue{} : whole(r.epoch); }},
     {"", "rank", Unit::count, "rank that wrote the record", [](Record r) { return whole(r.rank); }},
     {"", "devices", Unit::count, "devices the record's work ran on", [](Record r) { return whole(r.devices); }},
@@ -91,10 +92,22 @@ constexpr Field fields[] = {
     {"", "hfu", Unit::ratio, "hardware FLOPs utilization: as mfu, with recomputed and repeated work", [](Record r) { return number(r.hfu); }},
     {"", "mfu_window", Unit::ratio, "MFU over the last log interval", [](Record r) { return number(r.mfu_window); }},
     {"", "mfu_run", Unit::ratio, "MFU over the whole run, tagged steps left out", [](Record r) { return number(r.mfu_run); }},
+    {"", "tflops_per_device_window", Unit::teraflops_per_second, "model TFLOP/s of one device over the last log interval", [](Record r) { return number(r.tflops_per_device_window); }},
+    {"", "tflops_per_device_run", Unit::teraflops_per_second, "model TFLOP/s of one device over the whole run, tagged steps left out", [](Record r) { return number(r.tflops_per_device_run); }},
+    {"", "tokens_per_second_window", Unit::per_second, "real tokens a second over the last log interval", [](Record r) { return number(r.tokens_per_second_window); }},
+    {"", "tokens_per_second_run", Unit::per_second, "real tokens a second over the whole run, tagged steps left out", [](Record r) { return number(r.tokens_per_second_run); }},
+    {"", "goodput", Unit::ratio, "time in train steps not done twice, over all time since the run's first start", [](Record r) { return r.run_seconds && r.productive_seconds && r.run_seconds->value > 0 ? FieldValue{*r.productive_seconds / *r.run_seconds} : FieldValue{}; }},
+    {"", "run_seconds", Unit::seconds, "time since the run's first start, restarts included", [](Record r) { return number(r.run_seconds); }},
+    {"", "productive_seconds", Unit::seconds, "time in train steps of the run that were not done twice", [](Record r) { return number(r.productive_seconds); }},
+    {"", "between_seconds", Unit::seconds, "time from the end of the step before to the start of this one", [](Record r) { return number(r.between_seconds); }},
     {"", "model_flops", Unit::flops, "FLOPs the model needs for the step under the convention", [](Record r) { return integer(r.model_flops); }},
     {"", "hardware_flops", Unit::flops, "FLOPs that were executed for the step", [](Record r) { return integer(r.hardware_flops); }},
     {"", "recompute_flops", Unit::flops, "part of hardware_flops spent on recomputing activations", [](Record r) { return integer(r.recompute_flops); }},
     {"", "flops_source", Unit::none, "where the FLOPs came from", [](Record r) { return FieldValue{to_string(r.flops_source)}; }},
+    {"", "flops_note", Unit::none, "why the FLOPs have this source, where it is not the usual one", [](Record r) { return r.flops_note.empty() ? FieldValue{} : FieldValue{r.flops_note}; }},
+    {"", "counted_flops", Unit::flops, "model FLOPs that were counted, where another source is shown in their place", [](Record r) { return integer(r.counted_flops); }},
+    {"", "estimated_flops", Unit::flops, "model FLOPs by the estimator", [](Record r) { return integer(r.estimated_flops); }},
+    {"", "counter_flops_per_second", Unit::per_second, "FLOPs a second by hardware counters, which count what ran and not what a model needs", [](Record r) { return number(r.counter_flops_per_second); }},
     {"", "attention_pairs", Unit::none, "what was known of the attention masks: none, exact, full or unknown", [](Record r) { return FieldValue{to_string(r.attention_pairs)}; }},
     {"", "convention", Unit::none, "how model_flops counts", [](Record r) { return r.convention.empty() ? FieldValue{} : FieldValue{r.convention}; }},
     {"", "calibration_age", Unit::count, "steps since the measurement that this figure leans on", [](Record r) { return integer(r.calibration_age); }},
@@ -133,8 +146,10 @@ constexpr Field fields[] = {
     {"", "loss", Unit::none, "loss as the loop gives it", [](Record r) { return number(r.loss); }},
     {"", "grad_norm", Unit::none, "gradient norm as the loop gives it", [](Record r) { return number(r.grad_norm); }},
     {"", "learning_rate", Unit::none, "learning rate as the loop gives it", [](Record r) { return number(r.learning_rate); }},
-    {"", "monitor_seconds", Unit::seconds, "what watching this step cost", [](Record r) { return number(r.monitor_seconds); }},
+    {"", "monitor_seconds", Unit::seconds, "what watching this step cost the training thread", [](Record r) { return number(r.monitor_seconds); }},
+    {"", "writer_seconds", Unit::seconds, "processor time of the writing thread for this record", [](Record r) { return number(r.writer_seconds); }},
     {"", "dropped_records", Unit::count, "records lost so far because a ring was full", [](Record r) { return whole(r.dropped_records); }},
+    {"", "failed_writes", Unit::count, "writes that outputs reported as failed so far", [](Record r) { return whole(r.failed_writes); }},
 };
 
 }  // namespace
