@@ -22,7 +22,7 @@ std::optional<OpCost> scan(const OpCall& call) {
   const Flops work = times * flops(op);
   return OpCost{.executed = work,
                 .model = work,
-                .bytes = {times * 2 * (x.elements() + b.elements()) * x.bits() / 8}};
+                .bytes = {2 * WideInt{times} * (x.elements() + b.elements()) * x.bits() / 8}};
 }
 
 constexpr std::array rules = {
