@@ -32,10 +32,10 @@ std::string_view to_string(Dtype dtype) {
   return rows[static_cast<std::size_t>(dtype)].name;
 }
 
-std::optional<Dtype> parse_dtype(std::string_view spelt) {
-  std::string lower{spelt};
+std::optional<Dtype> parse_dtype(std::string_view text) {
+  std::string lower{text};
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  std::string_view text = lower;
+  text = lower;
   if (text.starts_with("torch.")) text.remove_prefix(6);
   if (text.starts_with("amp_")) text.remove_prefix(4);
   for (std::size_t i = 0; i + 1 < dtype_count; ++i) {
