@@ -71,14 +71,13 @@ constinit const ModelFamily qwen2_5_vl_plugin{
     .types = types,
     .build = build_qwen2_5_vl,
     // Tower: D = 4, 1 head, F = 8, 2 blocks of which the second sees whole frames, patches of 12
-    // values, windows of 20 pixels = 10x10 patches = 5x5 merged ones. Text as in qwen2_vl, s = 580 and
-    // the default image of 48x48 = 2304 patches, 24x24 merged: 4 windows of 5 and one of 4 a side.
-    // Parameters: patches 48; a block 4*16 + 3*32 + biases 12+4+8+8+4 + norms 8 = 204, twice; merger
-    // 4 + 272 + 136 = 412; text 1128: 1996.
-    // Window pairs: (16 * (4*25 + 16)^2) = 16*116^2 = 215296; whole 2304^2 = 5308416.
-    // Forward: patches 221184; blocks 2*(2*2304*160) = 1474560; attention (215296 + 5308416) x 16 =
-    // 88379392; merger 442368. Training: 2*221184 + 3*(1474560 + 88379392 + 442368) = 271331328.
-    // Text 19070400 as in qwen2_vl.
+    // values, windows of 20 pixels = 10x10 patches = 5x5 merged ones. Text as in qwen2_vl, s = 580
+    // and the default image of 48x48 = 2304 patches, 24x24 merged: 4 windows of 5 and one of 4 a
+    // side. Parameters: patches 48; a block 4*16 + 3*32 + biases 12+4+8+8+4 + norms 8 = 204, twice;
+    // merger 4 + 272 + 136 = 412; text 1128: 1996. Window pairs: (16 * (4*25 + 16)^2) = 16*116^2 =
+    // 215296; whole 2304^2 = 5308416. Forward: patches 221184; blocks 2*(2*2304*160) = 1474560;
+    // attention (215296 + 5308416) x 16 = 88379392; merger 442368. Training: 2*221184 + 3*(1474560
+    // + 88379392 + 442368) = 271331328. Text 19070400 as in qwen2_vl.
     .example = {.config = R"({"model_type": "qwen2_5_vl", "vision_config": {"hidden_size": 4,
                              "depth": 2, "num_heads": 1, "intermediate_size": 8, "patch_size": 2,
                              "temporal_patch_size": 1, "window_size": 20, "fullatt_block_indexes": [1],

@@ -48,10 +48,9 @@ constinit const ModelFamily qwen2_moe_plugin{
     .help = "Qwen1.5-MoE, Qwen2-MoE: experts and a gated shared expert",
     .types = types,
     .build = build_qwen2_moe,
-    // Two layers, the first dense; h = 8, n = g = 2, d = 4, V = 32, dense f = 16; 4 experts of f = 4,
-    // 2 active, shared f = 8; s = 4.
-    // Parameters: embedding and head 512; attention 2*(4*64 + 24 bias); dense MLP 384; router 32,
-    // experts 4*96, shared 192, shared gate 8; norms 5*8: 2112.
+    // Two layers, the first dense; h = 8, n = g = 2, d = 4, V = 32, dense f = 16; 4 experts of f =
+    // 4, 2 active, shared f = 8; s = 4. Parameters: embedding and head 512; attention 2*(4*64 + 24
+    // bias); dense MLP 384; router 32, experts 4*96, shared 192, shared gate 8; norms 5*8: 2112.
     // Per token, forward: 2*(2*256 + 384 + 32 + 2*96 + 192 + 8 + 256) = 3152; attention 2 layers x
     // 10 pairs x 2 heads x 16 = 640. Training: 3*(4*3152 + 640).
     .example = {.config = R"({"model_type": "qwen2_moe", "hidden_size": 8, "num_hidden_layers": 2,

@@ -38,8 +38,8 @@ constinit const ModelFamily qwen3_moe_plugin{
     // One layer, h = 8, n = 2, g = 1, d = 8, V = 32, 4 experts of f = 4 and 2 active, s = 4.
     // Parameters: embedding and head 512; q, o 128 each; k, v 64 each; qk norms 16; router 32;
     // experts 4*96; norms 24: 1352.
-    // Per token, forward: 2*(384 + 32 + 2*96 + 256) = 1728; attention 10 pairs x 2 heads x 2*(8+8) =
-    // 640. Training: 3*(4*1728 + 640).
+    // Per token, forward: 2*(384 + 32 + 2*96 + 256) = 1728; attention 10 pairs x 2 heads x 2*(8+8)
+    // = 640. Training: 3*(4*1728 + 640).
     .example = {.config = R"({"model_type": "qwen3_moe", "hidden_size": 8, "num_hidden_layers": 1,
                              "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
                              "vocab_size": 32, "num_experts": 4, "num_experts_per_tok": 2,

@@ -54,6 +54,16 @@ std::string origin_name(const Config& config) {
   return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
 }
 
+/// A name without its owner, case and punctuation: "meta-llama/Llama-3_8B" is "llama-3-8b".
+std::string spelling(std::string_view name) {
+  std::string letters;
+  for (const char c : name.substr(name.rfind('/') + 1)) {
+    if (c >= 'A' && c <= 'Z') letters += static_cast<char>(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
+  }
+  return letters.starts_with("metallama") ? letters.substr(4) : letters;
+}
+
 }  // namespace
 
 Result<Model> build_model(const Config& config) {
@@ -67,8 +77,9 @@ Result<Model> build_model(const Config& config) {
 
 Result<Model> find_model(std::string_view name) {
   std::vector<std::string_view> names;
+  const std::string wanted = spelling(name);
   for (const EmbeddedFile& file : known_models()) {
-    if (file.name == name) {
+    if (spelling(file.name) == wanted) {
       const auto config = Config::parse(file.text, file.name);
       if (!config) return config.error();
       auto model = build_model(*config);

@@ -69,8 +69,7 @@ SparseDecoder read_sparse_decoder(const Config& config) {
   spec.attention.hidden = spec.mlp.hidden = spec.moe.hidden = spec.frame.hidden = hidden;
   spec.attention.heads = heads;
   spec.attention.kv_heads = config.size_or({"num_key_value_heads"}, heads);
-  spec.attention.head_dim =
-      config.size_or({"head_dim"}, std::max<std::int64_t>(hidden / heads, 1));
+  spec.attention.head_dim = config.size_or({"head_dim"}, std::max<std::int64_t>(hidden / heads, 1));
   spec.frame.vocab = config.size({"vocab_size"});
   spec.frame.tied = config.flag_or({"tie_word_embeddings"}, false);
   if (layers > max_layers) {
@@ -132,7 +131,8 @@ Model build(const SparseDecoder& spec) {
     layer.output(x);
   });
   close_decoder(builder, spec.frame);
-  const bool any_sparse = std::find(spec.sparse.begin(), spec.sparse.end(), true) != spec.sparse.end();
+  const bool any_sparse =
+      std::find(spec.sparse.begin(), spec.sparse.end(), true) != spec.sparse.end();
   set_facts(builder.model,
             spec.attention,
             static_cast<std::int64_t>(spec.sparse.size()),

@@ -46,9 +46,9 @@ struct SparseDecoder {
   MlpBlock mlp;
   MoeBlock moe;
   DecoderFrame frame;
-  std::vector<bool> sparse;         ///< by layer
+  std::vector<bool> sparse;          ///< by layer
   std::vector<std::int64_t> window;  ///< by layer, 0 for none
-  bool sinks = false;               ///< a learned score a head that takes no key
+  bool sinks = false;                ///< a learned score a head that takes no key
 };
 
 Model build(const SparseDecoder& spec);

@@ -31,8 +31,7 @@ std::vector<std::int64_t> read_windows(const Config& text,
 TextDefaults text_defaults(const Config& text) {
   using Window = TextDefaults::Window;
   const std::string type = text.text_or({"model_type"}, "llama");
-  const TextDefaults llama{
-      .vocab = 32000, .hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32};
+  const TextDefaults llama{.vocab = 32000, .hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32};
   if (type == "mistral") {
     return {.vocab = 32000,
             .hidden = 4096,
@@ -119,7 +118,8 @@ void add_text_model(ModelBuilder& builder, const TextModel& text) {
     }
     Value x = LayerBuilder::input();
     x = layer.sum(x, attention_block(layer, norm(layer, x, "input_layernorm", hidden), attention));
-    x = layer.sum(x, mlp_block(layer, norm(layer, x, "post_attention_layernorm", hidden), text.mlp));
+    x = layer.sum(x,
+                  mlp_block(layer, norm(layer, x, "post_attention_layernorm", hidden), text.mlp));
     layer.output(x);
   });
   if (builder.model.runs.size() > first) builder.model.runs[first].joins_vision = true;

@@ -41,7 +41,8 @@ struct TextModel {
 /// `tied` is what the outer configuration says.
 TextModel read_text_model(const Config& text, const TextDefaults& defaults, bool tied);
 
-/// Of Qwen2-VL and Qwen2.5-VL: in `text_config`, or beside the other keys as published files have it.
+/// Of Qwen2-VL and Qwen2.5-VL: in `text_config`, or beside the other keys as published files have
+/// it.
 TextModel read_qwen_text(const Config& config);
 
 /// Embedding, layers, norm and head, behind the vision tower that is already there.
