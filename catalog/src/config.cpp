@@ -172,7 +172,9 @@ bool Config::has(std::string_view key) const {
 }
 
 bool Config::is_null(std::string_view key) const {
-  return node_ != nullptr && json(node_).contains(key) && json(node_)[std::string{key}].is_null();
+  if (node_ == nullptr) return false;
+  const auto at = json(node_).find(key);
+  return at != json(node_).end() && at->is_null();
 }
 
 Config Config::child(std::string_view key) const {

@@ -54,6 +54,22 @@ std::string origin_name(const Config& config) {
   return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
 }
 
+std::string to_lower(std::string_view text) {
+  std::string lower{text};
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+/// `wanted` is in lower case.
+bool is_alias(const Config& config, std::string_view wanted) {
+  for (const std::string& alias : config.texts({"_aliases"})) {
+    if (to_lower(alias) == wanted) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Model> build_model(const Config& config) {
@@ -66,16 +82,19 @@ Result<Model> build_model(const Config& config) {
 }
 
 Result<Model> find_model(std::string_view name) {
+  const std::string wanted = to_lower(name);
   std::vector<std::string_view> names;
   for (const EmbeddedFile& file : known_models()) {
-    if (file.name == name) {
-      const auto config = Config::parse(file.text, file.name);
-      if (!config) return config.error();
-      auto model = build_model(*config);
-      if (model) (*model).name = file.name;
-      return model;
-    }
     names.push_back(file.name);
+    // A file that does not hold the name is not it; parsing all of them would take most of the time.
+    if (file.name != wanted && to_lower(file.text).find('"' + wanted + '"') == std::string::npos)
+      continue;
+    const auto config = Config::parse(file.text, file.name);
+    if (!config) return config.error();
+    if (file.name != wanted && !is_alias(*config, wanted)) continue;
+    auto model = build_model(*config);
+    if (model) (*model).name = file.name;
+    return model;
   }
   return Error{ErrorCode::not_found,
                "no model is called '" + printable(name) + "'" + did_you_mean(name, names) +

@@ -12,8 +12,8 @@ namespace {
 /// What gets gradients in one layer.
 struct LayerGrads {
   bool input = false;
-  std::vector<bool> trainable;  ///< by node
-  std::vector<bool> adapted;    ///< by node: has a LoRA adapter
+  std::vector<Trained> trained;  ///< by node; empty: everything is
+  std::vector<bool> adapted;     ///< by node: has a LoRA adapter
 
   bool operator==(const LayerGrads&) const = default;
 };
@@ -22,7 +22,9 @@ struct LayerGrads {
 class Pricer {
  public:
   Pricer(const Model& model, const Batch& batch, const Training& training, const Policy& policy)
-      : model_(model), sizes_(model, batch), batch_(batch), training_(training), policy_(policy) {}
+      : model_(model), sizes_(model, batch), batch_(batch), training_(training), policy_(policy) {
+    if (training.trainable.kind == Trainable::Kind::freeze) embedding_ = embedding_name(model);
+  }
 
   Breakdown run() {
     using Mtp = Training::Mtp;
@@ -78,14 +80,12 @@ class Pricer {
                                        const LayerKind& kind,
                                        std::int64_t number,
                                        bool input) const {
-    LayerGrads grads{.input = input, .trainable = {}, .adapted = {}};
+    LayerGrads grads{.input = input, .trained = {}, .adapted = {}};
     const Trainable& trainable = training_.trainable;
     if (trainable.kind == Trainable::Kind::all) return grads;
-    grads.trainable.resize(kind.nodes.size());
-    grads.adapted.resize(kind.nodes.size());
-    for (std::size_t n = 0; n < kind.nodes.size(); ++n) {
-      grads.trainable[n] = is_trainable(trainable, run, kind.nodes[n], number);
-      grads.adapted[n] = is_adapted(trainable, run, kind.nodes[n], number);
+    for (const Node& node : kind.nodes) {
+      grads.trained.push_back(trained(trainable, run, node, number, embedding_));
+      grads.adapted.push_back(is_adapted(trainable, run, node, number));
     }
     return grads;
   }
@@ -100,14 +100,15 @@ class Pricer {
     Breakdown skipped;  // what recompute leaves out
     for (std::size_t n = 0; n < kind.nodes.size(); ++n) {
       const Node& node = kind.nodes[n];
-      const bool trainable = grads.trainable.empty() || grads.trainable[n];
+      const Trained own = grads.trained.empty() ? Trained{} : grads.trained[n];
       const bool adapted = !grads.adapted.empty() && grads.adapted[n];
       bool inputs_need = false;
       for (std::uint8_t i = 0; i < node.input_count; ++i)
         inputs_need = inputs_need || needs_[node.inputs[i]];
-      const bool has_weights = node.kind != Node::Kind::sum && node.kind != Node::Kind::attention;
-      needs_[node.output] = inputs_need || adapted || (has_weights && trainable);
-      if (counts(node.component)) price_node(node, inputs_need, trainable, adapted, cost, skipped);
+      const bool weight = own.weight && (node.tied || weight_count(node) > 0);
+      const bool bias = own.bias && bias_count(node) > 0;
+      needs_[node.output] = inputs_need || adapted || weight || bias;
+      if (counts(node.component)) price_node(node, inputs_need, own.weight, adapted, cost, skipped);
     }
     const bool output = needs_[kind.output];
     if (output && !training_.forward_only && !run.unread) recompute(run, cost, skipped);
@@ -227,6 +228,7 @@ class Pricer {
   const Batch& batch_;
   const Training& training_;
   const Policy& policy_;
+  std::string embedding_;  ///< name of the weight that tied heads share
   Breakdown total_;
   bool text_grad_ = false;
   bool vision_grad_ = false;

@@ -185,10 +185,11 @@ class LayerBuilder {
   static Value input() { return {0}; }
   Value linear(Value x, const Linear& spec);
   Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
-  /// Weights used elementwise (norms, scales, biases): `number` of them; passes x on.
+  /// Weights used elementwise (norms, scales): `number` of them, and as many biases; passes x on.
   Value parameters(Value x,
                    std::string_view name,
                    WideInt number,
+                   bool bias = false,
                    Component component = Component::norm);
   /// Token or position table of `rows` x `width`.
   Value embedding(std::string_view name, std::int64_t rows, std::int64_t width);
