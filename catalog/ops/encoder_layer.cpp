@@ -74,10 +74,10 @@ constexpr std::array rules = {
 };
 
 // Two sequences of three, width 8, two heads.
-//   attention: 2 * 9 pairs, 2 heads * 2 * (4 + 4) = 32 a pair: 576 FLOPs; 6 * 2 * 8 + 6 * 2 * 8
-//   elements projections: 2 * 6 * (3 * 64 + 64) = 3072 FLOPs; of q: 48 + 64 + 48, k and v: 48 + 128
-//   + 96, output: 160 elements all three at once: 48 + 192 + 144 elements feed-forward of 16: 2 * 6
-//   * 2 * 128 = 3072 FLOPs; 2 * (48 + 128 + 96) elements
+//
+// Attention: 2 * 9 pairs of 2 * 2 * (4 + 4) = 32 FLOPs; 2 * 6 * 2 * 8 elements.
+// Projections: 2 * 6 * 4 * 64 FLOPs; elements of q 160, of k and v 272, of the output 160; of q, k
+// and v at once 384.  Feed-forward of 16: 2 * 6 * 2 * 128 FLOPs; 2 * 272 elements.
 constexpr std::array examples = {
     OpExample{.op = "aten::_native_multi_head_attention",
               .call = "[2,3,8] [2,3,8] [2,3,8] 8 2 [24,8] [24] [8,8] [8] - 0 1 -",

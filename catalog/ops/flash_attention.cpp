@@ -94,31 +94,35 @@ constexpr std::array rules = {
 constexpr auto exact = AttentionPairs::exact;
 constexpr auto unknown = AttentionPairs::unknown;
 
-// Sizes as in attention.cpp: a pair costs 112 forward, 224 backward for the model and 288 executed.
-//   two sequences of three queries and five keys: causal 2 * (3 + 4 + 5) = 24 pairs
-//   window of one key back, causal: 2 * (2 + 2 + 2) = 12 pairs
-//   seven tokens in two packed sequences, the longest five: causal at most 2 * 15 = 30 pairs (5 * 7
-//   without)
+// Sizes and costs of a pair as in attention.cpp: 112 forward, 224 for the model's backward, 288
+// executed.
+//
+// Two sequences of three queries and five keys, causal: 2 * (3 + 4 + 5) = 24 pairs; with a window
+// of one key back 2 * 3 * 2 = 12.  Seven tokens in two packed sequences, the longest five, causal:
+// at most 2 * 15 = 30 pairs; (7 * 4 + 7 * 2) * 14 elements.
+constexpr OpExample windowed_or_from_first(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 1344, .model = 1344, .bytes = 1232, .pairs = exact};
+}
+constexpr OpExample causal(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 2688, .model = 2688, .bytes = 1232, .pairs = exact};
+}
+constexpr OpExample causal_backward(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 6912, .model = 5376, .bytes = 2464, .pairs = exact};
+}
+constexpr OpExample packed(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 3360, .model = 3360, .bytes = 1176, .pairs = unknown};
+}
+constexpr OpExample packed_backward(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 8640, .model = 6720, .bytes = 2352, .pairs = unknown};
+}
+
 constexpr std::array examples = {
-    OpExample{.op = "aten::_flash_attention_forward",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - - - - - - -",
-              .executed = 2688,
-              .model = 2688,
-              .bytes = 1232,
-              .pairs = exact},
-    OpExample{.op = "aten::_flash_attention_forward",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - 1 0 - - - -",
-              .executed = 1344,
-              .model = 1344,
-              .bytes = 1232,
-              .pairs = exact},
-    // (7 * 4 + 7 * 2) * 14 elements
-    OpExample{.op = "aten::_flash_attention_forward",
-              .call = "bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] [3] [3] 5 5 - 1 0 - - - - - - -",
-              .executed = 3360,
-              .model = 3360,
-              .bytes = 1176,
-              .pairs = unknown},
+    causal("aten::_flash_attention_forward",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - - - - - - -"),
+    windowed_or_from_first("aten::_flash_attention_forward",
+                           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - 1 0 - - - -"),
+    packed("aten::_flash_attention_forward",
+           "bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] [3] [3] 5 5 - 1 0 - - - - - - -"),
     // ten tokens in two sequences of at most five: both have five
     OpExample{.op = "aten::_flash_attention_forward",
               .call = "bf16[10,4,8] bf16[10,2,8] bf16[10,2,6] [3] [3] 5 5 - 1 0 - - - - - - -",
@@ -132,55 +136,24 @@ constexpr std::array examples = {
               .model = 2688,
               .bytes = 616,
               .pairs = exact},
-    OpExample{
-        .op = "aten::_flash_attention_forward_no_dropout_inplace",
-        .call =
-            "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - - - - - - -",
-        .executed = 2688,
-        .model = 2688,
-        .bytes = 1232,
-        .pairs = exact},
-    OpExample{.op = "aten::_flash_attention_backward",
-              .call = "bf16[7,4,6] bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] bf16[7,4,6] [4,7] [3] [3] 5 "
-                      "5 - 1 - - - - -",
-              .executed = 8640,
-              .model = 6720,
-              .bytes = 2352,
-              .pairs = unknown},
+    causal("aten::_flash_attention_forward_no_dropout_inplace",
+           "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - - - - - - -"),
+    packed_backward("aten::_flash_attention_backward",
+                    "bf16[7,4,6] bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] bf16[7,4,6] [4,7] [3] [3] 5 5 "
+                    "- 1 - - - - -"),
     // mask type 2: causal up to the last key; 1: from the first
-    OpExample{.op = "aten::_efficient_attention_forward",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 2 1 - - -",
-              .executed = 2688,
-              .model = 2688,
-              .bytes = 1232,
-              .pairs = exact},
-    OpExample{.op = "aten::_efficient_attention_forward",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 1 1 - - -",
-              .executed = 1344,
-              .model = 1344,
-              .bytes = 1232,
-              .pairs = exact},
+    causal("aten::_efficient_attention_forward",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 2 1 - - -"),
+    windowed_or_from_first("aten::_efficient_attention_forward",
+                           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 1 1 - - -"),
     // the same window of two keys, the query's own included
-    OpExample{.op = "aten::_efficient_attention_forward",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 2 1 - - 2",
-              .executed = 1344,
-              .model = 1344,
-              .bytes = 1232,
-              .pairs = exact},
-    OpExample{.op = "aten::_efficient_attention_backward",
-              .call = "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - bf16[2,3,4,6] - - "
-                      "3 5 [2,4,3] - - - "
-                      "2 0 - - - 0",
-              .executed = 6912,
-              .model = 5376,
-              .bytes = 2464,
-              .pairs = exact},
-    OpExample{.op = "aten::_cudnn_attention_forward",
-              .call = "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - - - 3 5 1 - 1 0 -",
-              .executed = 1344,
-              .model = 1344,
-              .bytes = 1232,
-              .pairs = exact},
+    windowed_or_from_first("aten::_efficient_attention_forward",
+                           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 2 1 - - 2"),
+    causal_backward("aten::_efficient_attention_backward",
+                    "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - bf16[2,3,4,6] - - 3 "
+                    "5 [2,4,3] - - - 2 0 - - - 0"),
+    windowed_or_from_first("aten::_cudnn_attention_forward",
+                           "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - - - 3 5 1 - 1 0 -"),
     OpExample{.op = "aten::_cudnn_attention_backward",
               .call = "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] "
                       "[2,4,3] - - - - - 3 5 - "
@@ -189,63 +162,27 @@ constexpr std::array examples = {
               .model = 2688,
               .bytes = 2464,
               .pairs = exact},
-    OpExample{.op = "flash_attn::_flash_attn_forward",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 1 -1 -1 - - 0",
-              .executed = 2688,
-              .model = 2688,
-              .bytes = 1232,
-              .pairs = exact},
-    OpExample{.op = "flash_attn::_flash_attn_backward",
-              .call = "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
-                      "[2,4,3] - - - - - 1 -1 -1 "
-                      "- - 0 -",
-              .executed = 6912,
-              .model = 5376,
-              .bytes = 2464,
-              .pairs = exact},
-    OpExample{.op = "flash_attn::_flash_attn_varlen_forward",
-              .call = "bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] [3] [3] 5 5 - - 1 -1 -1 - - 0 - - - 0",
-              .executed = 3360,
-              .model = 3360,
-              .bytes = 1176,
-              .pairs = unknown},
-    OpExample{.op = "flash_attn::_flash_attn_varlen_backward",
-              .call = "bf16[7,4,6] bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] bf16[7,4,6] [4,7] - - - [3] "
-                      "[3] 5 5 - - 1 -1 -1 "
-                      "- - 0 -",
-              .executed = 8640,
-              .model = 6720,
-              .bytes = 2352,
-              .pairs = unknown},
-    OpExample{.op = "flash_attn_3::fwd",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - - - - - - - - - - - - "
-                      "- - - - 1 -1 -1 0",
-              .executed = 2688,
-              .model = 2688,
-              .bytes = 1232,
-              .pairs = exact},
-    OpExample{.op = "flash_attn_3::bwd",
-              .call = "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
-                      "[2,4,3] - - - - - - - - - "
-                      "- 1 -1 -1 - 0 0",
-              .executed = 6912,
-              .model = 5376,
-              .bytes = 2464,
-              .pairs = exact},
-    OpExample{.op = "xformers_flash::flash_fwd",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - 3 5 - - 1 -1 -1 0 - 0",
-              .executed = 2688,
-              .model = 2688,
-              .bytes = 1232,
-              .pairs = exact},
-    OpExample{.op = "xformers_flash::flash_bwd",
-              .call = "0 bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
-                      "[2,4,3] - - 3 5 - - 1 -1 "
-                      "-1 - 0",
-              .executed = 6912,
-              .model = 5376,
-              .bytes = 2464,
-              .pairs = exact},
+    causal("flash_attn::_flash_attn_forward",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 1 -1 -1 - - 0"),
+    causal_backward("flash_attn::_flash_attn_backward",
+                    "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] [2,4,3] "
+                    "- - - - - 1 -1 -1 - - 0 -"),
+    packed("flash_attn::_flash_attn_varlen_forward",
+           "bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] [3] [3] 5 5 - - 1 -1 -1 - - 0 - - - 0"),
+    packed_backward("flash_attn::_flash_attn_varlen_backward",
+                    "bf16[7,4,6] bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] bf16[7,4,6] [4,7] - - - [3] "
+                    "[3] 5 5 - - 1 -1 -1 - - 0 -"),
+    causal("flash_attn_3::fwd",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - - - - - - - - - - - - - - - - 1 "
+           "-1 -1 0"),
+    causal_backward("flash_attn_3::bwd",
+                    "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] [2,4,3] "
+                    "- - - - - - - - - - 1 -1 -1 - 0 0"),
+    causal("xformers_flash::flash_fwd",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - 3 5 - - 1 -1 -1 0 - 0"),
+    causal_backward("xformers_flash::flash_bwd",
+                    "0 bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
+                    "[2,4,3] - - 3 5 - - 1 -1 -1 - 0"),
 };
 
 }  // namespace

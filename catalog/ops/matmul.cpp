@@ -115,60 +115,33 @@ constexpr std::array rules = {
     OpRule{.name = "aten::_foreach_mm", .price = for_each},
 };
 
+constexpr OpExample worked(std::string_view op,
+                           std::string_view call,
+                           WideInt flops,
+                           WideInt bytes) {
+  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = bytes};
+}
+
 constexpr std::array examples = {
     // 2 x 4 outputs of three multiply-adds; 6 + 12 + 8 elements of 4 bytes
-    OpExample{.op = "aten::mm", .call = "[2,3] [3,4]", .executed = 48, .model = 48, .bytes = 104},
-    OpExample{.op = "aten::addmm",
-              .call = "[4] bf16[2,3] bf16[3,4]",
-              .executed = 48,
-              .model = 48,
-              .bytes = 52},
-    OpExample{.op = "aten::_addmm_activation",
-              .call = "[4] [2,3] [3,4]",
-              .executed = 48,
-              .model = 48,
-              .bytes = 104},
+    worked("aten::mm", "[2,3] [3,4]", 48, 104),
+    worked("aten::addmm", "[4] bf16[2,3] bf16[3,4]", 48, 52),
+    worked("aten::_addmm_activation", "[4] [2,3] [3,4]", 48, 104),
     // five of them
-    OpExample{
-        .op = "aten::bmm", .call = "[5,2,3] [5,3,4]", .executed = 240, .model = 240, .bytes = 520},
-    OpExample{.op = "aten::baddbmm",
-              .call = "[5,2,4] [5,2,3] [5,3,4]",
-              .executed = 240,
-              .model = 240,
-              .bytes = 520},
+    worked("aten::bmm", "[5,2,3] [5,3,4]", 240, 520),
+    worked("aten::baddbmm", "[5,2,4] [5,2,3] [5,3,4]", 240, 520),
     // the same products, but one [2, 4] of results
-    OpExample{.op = "aten::addbmm",
-              .call = "[2,4] [5,2,3] [5,3,4]",
-              .executed = 240,
-              .model = 240,
-              .bytes = 392},
+    worked("aten::addbmm", "[2,4] [5,2,3] [5,3,4]", 240, 392),
     // 2 outputs of three multiply-adds; 6 + 3 + 2 elements
-    OpExample{.op = "aten::mv", .call = "[2,3] [3]", .executed = 12, .model = 12, .bytes = 44},
-    OpExample{
-        .op = "aten::addmv", .call = "[2] [2,3] [3]", .executed = 12, .model = 12, .bytes = 44},
-    OpExample{.op = "aten::dot", .call = "[7] [7]", .executed = 14, .model = 14, .bytes = 60},
+    worked("aten::mv", "[2,3] [3]", 12, 44),
+    worked("aten::addmv", "[2] [2,3] [3]", 12, 44),
+    worked("aten::dot", "[7] [7]", 14, 60),
     // a complex multiply-add is four real ones; an element has 8 bytes
-    OpExample{.op = "aten::vdot",
-              .call = "complex[7] complex[7]",
-              .executed = 56,
-              .model = 56,
-              .bytes = 120},
+    worked("aten::vdot", "complex[7] complex[7]", 56, 120),
     // 5 x 6 products of [2, 3] x [3, 4]
-    OpExample{.op = "aten::matmul",
-              .call = "[5,1,2,3] [6,3,4]",
-              .executed = 1440,
-              .model = 1440,
-              .bytes = 3120},
-    OpExample{.op = "aten::matmul_backward",
-              .call = "[2,4] [2,3] [3,4] (1,1)",
-              .executed = 96,
-              .model = 96,
-              .bytes = 208},
-    OpExample{.op = "aten::_foreach_mm",
-              .call = "{[2,3] [1,1]} {[3,4] [1,9]}",
-              .executed = 66,
-              .model = 66,
-              .bytes = 180},
+    worked("aten::matmul", "[5,1,2,3] [6,3,4]", 1440, 3120),
+    worked("aten::matmul_backward", "[2,4] [2,3] [3,4] (1,1)", 96, 208),
+    worked("aten::_foreach_mm", "{[2,3] [1,1]} {[3,4] [1,9]}", 66, 180),
 };
 
 }  // namespace

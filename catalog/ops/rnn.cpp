@@ -124,86 +124,56 @@ constexpr std::array rules = {
 
 // Five steps of two sequences: 10 tokens.  LSTM from 3 inputs to 4: 16 x (3 + 4) = 112 weights,
 // 2240 FLOPs; 30 + 112 + 40 elements.
+constexpr OpExample worked(std::string_view op,
+                           std::string_view call,
+                           WideInt flops,
+                           WideInt elements) {
+  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = 4 * elements};
+}
+constexpr OpExample lstm(std::string_view op, std::string_view call) {
+  return worked(op, call, 2240, 182);
+}
+constexpr OpExample lstm_backward(std::string_view op, std::string_view call) {
+  return worked(op, call, 4480, 2 * 182);
+}
+
 constexpr std::array examples = {
-    OpExample{.op = "aten::mkldnn_rnn_layer",
-              .call = "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] 0 () 2 4 1 1 0 0 1",
-              .executed = 2240,
-              .model = 2240,
-              .bytes = 728},
-    OpExample{.op = "aten::mkldnn_rnn_layer_backward",
-              .call = "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] [5,2,4] [1,2,4] [1,2,4] "
-                      "[5,2,4] - - 0 2 4 1 1 1 "
-                      "0 () 0 [9]",
-              .executed = 4480,
-              .model = 4480,
-              .bytes = 1456},
-    OpExample{.op = "aten::_cudnn_rnn",
-              .call = "[5,2,3] {[16,3] [16,4] [16] [16]} 4 - [1,2,4] [1,2,4] 2 4 0 1 0 - 1 0 () -",
-              .executed = 2240,
-              .model = 2240,
-              .bytes = 728},
+    lstm("aten::mkldnn_rnn_layer",
+         "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] 0 () 2 4 1 1 0 0 1"),
+    lstm_backward("aten::mkldnn_rnn_layer_backward",
+                  "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] [5,2,4] [1,2,4] [1,2,4] [5,2,4] "
+                  "- - 0 2 4 1 1 1 0 () 0 [9]"),
+    lstm("aten::_cudnn_rnn",
+         "[5,2,3] {[16,3] [16,4] [16] [16]} 4 - [1,2,4] [1,2,4] 2 4 0 1 0 - 1 0 () -"),
     // two layers in both directions, outputs of 4 projected to 2: first 2 x (16 x (3 + 2) + 8) =
     // 176 weights, second 2 x (16 x (4 + 2) + 8) = 208; 30 + 384 + 10 x 4 elements
-    OpExample{.op = "aten::_cudnn_rnn",
-              .call = "[5,2,3] {[16,3]} 4 - [4,2,2] [4,2,4] 2 4 2 2 0 - 1 1 () -",
-              .executed = 7680,
-              .model = 7680,
-              .bytes = 1816},
-    OpExample{.op = "aten::_cudnn_rnn_backward",
-              .call = "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 "
-                      "0 () - [9] (1,1,1,1)",
-              .executed = 4480,
-              .model = 4480,
-              .bytes = 1456},
-    OpExample{.op = "aten::_cudnn_rnn_backward",
-              .call = "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 "
-                      "0 () - [9] (1,1,1,0)",
-              .executed = 2240,
-              .model = 2240,
-              .bytes = 728},
+    worked(
+        "aten::_cudnn_rnn", "[5,2,3] {[16,3]} 4 - [4,2,2] [4,2,4] 2 4 2 2 0 - 1 1 () -", 7680, 454),
+    lstm_backward("aten::_cudnn_rnn_backward",
+                  "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 0 () "
+                  "- [9] (1,1,1,1)"),
+    lstm("aten::_cudnn_rnn_backward",
+         "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 0 () - [9] "
+         "(1,1,1,0)"),
     // GRU: 12 x 7 = 84 weights; 30 + 84 + 40 elements
-    OpExample{.op = "aten::miopen_rnn",
-              .call = "[5,2,3] {[12,3] [12,4]} 4 [1,2,4] - 3 4 1 0 - 1 0 () -",
-              .executed = 1680,
-              .model = 1680,
-              .bytes = 616},
-    OpExample{.op = "aten::miopen_rnn_backward",
-              .call = "[5,2,3] {[12,3]} 4 [84] [1,2,4] - [5,2,4] [5,2,4] - - 3 4 1 0 - 1 0 () - "
-                      "[9] (1,1,0,1)",
-              .executed = 3360,
-              .model = 3360,
-              .bytes = 1232},
-    OpExample{.op = "aten::_lstm_mps",
-              .call = "[5,2,3] {[1,2,4] [1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0",
-              .executed = 2240,
-              .model = 2240,
-              .bytes = 728},
-    OpExample{.op = "aten::lstm_mps_backward",
-              .call = "- - - [9] [9] [5,2,3] [9] {[1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0",
-              .executed = 4480,
-              .model = 4480,
-              .bytes = 1456},
+    worked("aten::miopen_rnn", "[5,2,3] {[12,3] [12,4]} 4 [1,2,4] - 3 4 1 0 - 1 0 () -", 1680, 154),
+    worked("aten::miopen_rnn_backward",
+           "[5,2,3] {[12,3]} 4 [84] [1,2,4] - [5,2,4] [5,2,4] - - 3 4 1 0 - 1 0 () - [9] (1,1,0,1)",
+           3360,
+           308),
+    lstm("aten::_lstm_mps", "[5,2,3] {[1,2,4] [1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0"),
+    lstm_backward("aten::lstm_mps_backward",
+                  "- - - [9] [9] [5,2,3] [9] {[1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0"),
     // one step of two sequences: 2 tokens; 6 + 112 + 8 elements
-    OpExample{.op = "quantized::quantized_lstm_cell_dynamic",
-              .call = "[2,3] {[2,4] [2,4]} - - [16] [16] -> [2,4]",
-              .executed = 448,
-              .model = 448,
-              .bytes = 504},
-    OpExample{.op = "quantized::quantized_gru_cell_dynamic",
-              .call = "[2,3] [2,4] - - [12] [12] -> [2,4]",
-              .executed = 336,
-              .model = 336,
-              .bytes = 392},
-    OpExample{.op = "quantized::quantized_rnn_relu_cell_dynamic",
-              .call = "[2,3] [2,4] - - [4] [4] -> [2,4]",
-              .executed = 112,
-              .model = 112,
-              .bytes = 168},
-    OpExample{.op = "quantized::quantized_rnn_tanh_cell_dynamic",
-              .call = "[2,3] [2,4] - - [4] [4] -> [2,4]",
-              .executed = 112,
-              .model = 112,
-              .bytes = 168},
+    worked("quantized::quantized_lstm_cell_dynamic",
+           "[2,3] {[2,4] [2,4]} - - [16] [16] -> [2,4]",
+           448,
+           126),
+    worked("quantized::quantized_gru_cell_dynamic", "[2,3] [2,4] - - [12] [12] -> [2,4]", 336, 98),
+    worked(
+        "quantized::quantized_rnn_relu_cell_dynamic", "[2,3] [2,4] - - [4] [4] -> [2,4]", 112, 42),
+    worked(
+        "quantized::quantized_rnn_tanh_cell_dynamic", "[2,3] [2,4] - - [4] [4] -> [2,4]", 112, 42),
 };
 
 }  // namespace

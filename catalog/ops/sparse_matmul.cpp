@@ -54,27 +54,15 @@ constexpr std::array rules = {
 };
 
 // Half of a 2 x 8 matrix times 8 x 3: 2 * 8 * 3 FLOPs; 8 + 24 + 6 elements.
+constexpr OpExample worked(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 48, .model = 48, .bytes = 76};
+}
+
 constexpr std::array examples = {
-    OpExample{.op = "aten::_sparse_semi_structured_mm",
-              .call = "bf16[2,4] int32[2,1] bf16[8,3]",
-              .executed = 48,
-              .model = 48,
-              .bytes = 76},
-    OpExample{.op = "aten::_sparse_semi_structured_addmm",
-              .call = "bf16[2] bf16[2,4] int32[2,1] bf16[8,3]",
-              .executed = 48,
-              .model = 48,
-              .bytes = 76},
-    OpExample{.op = "aten::_sparse_semi_structured_linear",
-              .call = "bf16[3,8] bf16[2,4] int32[2,1]",
-              .executed = 48,
-              .model = 48,
-              .bytes = 76},
-    OpExample{.op = "aten::_cslt_sparse_mm",
-              .call = "bf16[99] bf16[8,3] - -> bf16[2,3]",
-              .executed = 48,
-              .model = 48,
-              .bytes = 76},
+    worked("aten::_sparse_semi_structured_mm", "bf16[2,4] int32[2,1] bf16[8,3]"),
+    worked("aten::_sparse_semi_structured_addmm", "bf16[2] bf16[2,4] int32[2,1] bf16[8,3]"),
+    worked("aten::_sparse_semi_structured_linear", "bf16[3,8] bf16[2,4] int32[2,1]"),
+    worked("aten::_cslt_sparse_mm", "bf16[99] bf16[8,3] - -> bf16[2,3]"),
 };
 
 }  // namespace

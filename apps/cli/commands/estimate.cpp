@@ -30,7 +30,7 @@ struct Options {
   std::string recompute = "none";
   std::string attention = "fused";
   bool forward_only = false;
-  bool mtp = false;
+  std::optional<bool> mtp;
   bool json = false;
 };
 
@@ -82,6 +82,11 @@ Result<Batch> make_batch(const Options& options) {
   return batch;
 }
 
+Training::Mtp mtp(std::optional<bool> asked) {
+  if (!asked) return Training::Mtp::by_convention;
+  return *asked ? Training::Mtp::on : Training::Mtp::off;
+}
+
 Exit run(const Options& options) {
   const auto argument = read_model(options.model);
   if (!argument) return refuse(argument.error());
@@ -100,7 +105,7 @@ Exit run(const Options& options) {
                                                       : Recompute::none,
       .attention = options.attention == "eager" ? AttentionKernel::eager : AttentionKernel::fused,
       .forward_only = options.forward_only,
-      .mtp = options.mtp ? Training::Mtp::on : Training::Mtp::by_convention};
+      .mtp = mtp(options.mtp)};
   request.convention = options.convention;
   const auto dtype = options.peak.compute_dtype();
   if (!dtype) return refuse(dtype.error());
@@ -160,7 +165,8 @@ std::function<Exit()> set_up(CLI::App& app) {
       ->check(CLI::IsMember({"fused", "eager"}))
       ->capture_default_str();
   app.add_flag("--forward-only", o.forward_only, "no backward pass");
-  app.add_flag("--mtp", o.mtp, "train the multi-token prediction layers too");
+  app.add_flag(
+      "--mtp,!--no-mtp", o.mtp, "multi-token prediction layers are trained too, or are not");
   app.add_flag("--json", o.json, "as JSON");
   return [options] { return run(*options); };
 }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.h"
+
+#include "module_log.h"
+
+#include <ATen/Context.h>
+#include <ATen/SequenceNumber.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+namespace flopmeter::torch_adapter {
+
+constinit thread_local ThreadContext context __attribute__((tls_model("initial-exec")));
+
+namespace {
+
+using torch::autograd::Node;
+
+#if FLOPMETER_TORCH_VERSION >= 200
+constexpr std::string_view mark_name = "flopmeter";
+const c10::DebugInfoKind mark_kind(&mark_name);
+auto current_node() { return torch::autograd::get_current_node(); }
+#else
+constexpr auto mark_kind = static_cast<c10::DebugInfoKind>(0x66);
+// 1.13 has no accessor; its guard keeps the node it displaces as its only member, and puts it back.
+std::shared_ptr<Node> current_node() {
+  torch::autograd::NodeGuard guard(nullptr);
+  static_assert(sizeof guard == sizeof(std::shared_ptr<Node>));
+  return reinterpret_cast<const std::shared_ptr<Node>&>(guard);
+}
+#endif
+
+/// Says, to whoever inherits the thread-local state, that a custom node is running.
+struct Mark : c10::DebugInfoBase {
+  TaskId task = no_task;
+  const Node* node = nullptr;
+  Tally* tally = nullptr;
+  std::uint64_t first_sequence = 0;  ///< autograd's sequence number at the first open operator
+  bool open = false;
+};
+
+Mark* current_mark() { return static_cast<Mark*>(c10::ThreadLocalDebugInfo::get(mark_kind)); }
+
+/// Whether the node runs code that torch did not generate.  Remembered by type: the cast is slow.
+bool is_custom(Node& node) {
+  struct Known {
+    const void* type = nullptr;
+    bool custom = false;
+  };
+  thread_local std::array<Known, 64> known;
+  const void* type = *reinterpret_cast<const void* const*>(&node);
+  Known& slot = known[(reinterpret_cast<std::uintptr_t>(type) >> 4) % known.size()];
+  if (slot.type != type) {
+    slot = {.type = type, .custom = dynamic_cast<torch::autograd::TraceableFunction*>(&node) == nullptr};
+  }
+  return slot.custom;
+}
+
+/// A nested backward runs: what the marked node did since the oldest node of the walked graph was recompute.
+void settle_by_nested(Mark& mark, const Node* node) {
+  if (!mark.open) return;
+  std::uint64_t oldest = node != nullptr ? node->sequence_nr() : UINT64_MAX;
+  if (const auto* nodes = torch::autograd::get_current_graph_task_nodes_in_graph()) {
+    for (const Node* each : *nodes) oldest = std::min<std::uint64_t>(oldest, each->sequence_nr());
+  }
+  const bool from_the_start = oldest < mark.first_sequence;
+  mark.tally->settle(from_the_start ? Booking::recompute : Booking::backward, Booking::recompute);
+  mark.open = false;
+}
+
+Booking open_booking(TaskId task, const Node* node, Mark* mark) {
+  const std::uint64_t sequence = at::sequence_number::peek();
+  Tally& tally = thread_tally();
+  if (mark == nullptr || mark->task != task || mark->node != node || mark->tally != &tally) {
+    auto fresh = std::make_shared<Mark>();
+    mark = fresh.get();
+    mark->task = task;
+    mark->node = node;
+    mark->tally = &tally;
+    c10::ThreadLocalDebugInfo::_push(mark_kind, std::move(fresh));
+  }
+  if (!mark->open) {
+    tally.settle(Booking::backward, Booking::backward);  // of an earlier node that nothing nested in
+    mark->open = true;
+    mark->first_sequence = sequence;
+  }
+  return sequence == mark->first_sequence ? Booking::pending_first : Booking::pending;
+}
+
+Booking booking_in_backward(TaskId task, Node* node) {
+  Mark* mark = current_mark();
+  if (mark != nullptr && mark->task != task) settle_by_nested(*mark, node);
+  const Hooks hooks = hooks_now();
+  const Hooks& outside = context.outside;
+  context.in_backward = true;
+  if (hooks.depth > outside.depth || (hooks.depth == outside.depth && hooks.innermost != outside.innermost)) {
+    return Booking::recompute;
+  }
+  context.outside = hooks;
+  if (node != nullptr && is_custom(*node)) return open_booking(task, node, mark);
+  const bool hook_runs = at::GradMode::is_enabled() && !torch::autograd::get_current_graph_task_keep_graph();
+  return node != nullptr && hook_runs ? Booking::recompute : Booking::backward;
+}
+
+}  // namespace
+
+[[gnu::noinline]] Place place_in_backward(TaskId task) {
+  const auto node = current_node();
+  Place place{.booking = booking_in_backward(task, node.get()), .module = context.module};
+  if (module_users.load(std::memory_order_relaxed) == 0 || node == nullptr) return place;
+  // Recomputed work runs inside its module's forward; backward work belongs to the node's.
+  if (place.booking == Booking::backward || place.module == 0) {
+    place.module = module_of_node(node->thread_id(), node->sequence_nr());
+  }
+  return place;
+}
+
+namespace {
+
+#if FLOPMETER_TORCH_VERSION >= 209
+Dtype setting(at::Float32Backend backend, Precision precision) {
+  constexpr at::Float32Op ops[] = {at::Float32Op::MATMUL, at::Float32Op::CONV, at::Float32Op::RNN};
+  switch (at::globalContext().float32Precision(backend, ops[static_cast<std::size_t>(precision)])) {
+    case at::Float32Precision::TF32:
+      return Dtype::tf32;
+    case at::Float32Precision::BF16:
+      return Dtype::bf16;
+    case at::Float32Precision::DEFAULT:  // "leave it to the library": cuDNN takes TF32 for convolutions
+      return backend == at::Float32Backend::CUDA && precision != Precision::matmul ? Dtype::tf32 : Dtype::fp32;
+    default:
+      return Dtype::fp32;
+  }
+}
+#endif
+
+/// oneDNN follows the setting only where the processor has the units (its device checks).
+struct CpuUnits {
+  bool bf16 = false;
+  bool tf32 = false;
+};
+CpuUnits cpu_units() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return {.bf16 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                  __builtin_cpu_supports("avx512dq"),
+          .tf32 = false};
+#else
+  return {};
+#endif
+}
+
+}  // namespace
+
+Dtype fp32_compute_dtype(c10::DeviceType device, Precision precision) {
+  if (device == c10::DeviceType::CPU) {
+    static const CpuUnits units = cpu_units();
+    if (!units.bf16) return Dtype::fp32;
+#if FLOPMETER_TORCH_VERSION >= 209
+    const Dtype wanted = setting(at::Float32Backend::MKLDNN, precision);
+    return wanted == Dtype::bf16 || (wanted == Dtype::tf32 && units.tf32) ? wanted : Dtype::fp32;
+#elif FLOPMETER_TORCH_VERSION >= 200
+    return precision == Precision::matmul &&
+                   at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM
+               ? Dtype::bf16
+               : Dtype::fp32;
+#else
+    return Dtype::fp32;
+#endif
+  }
+  if (device != c10::DeviceType::CUDA) return Dtype::fp32;
+#if FLOPMETER_TORCH_VERSION >= 209
+  return setting(at::Float32Backend::CUDA, precision);
+#else
+  const bool tf32 = precision == Precision::matmul ? at::globalContext().allowTF32CuBLAS()
+                                                   : at::globalContext().allowTF32CuDNN();
+  return tf32 ? Dtype::tf32 : Dtype::fp32;
+#endif
+}
+
+}  // namespace flopmeter::torch_adapter

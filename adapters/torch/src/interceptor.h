@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A counted call: the operator runs below the key we sit on, and is priced and booked after it succeeded.
+//
+// The key is BackendSelect.  It is in every thread's default set, directly above the backends and below Python,
+// autograd, autocast and functorch, so that a call passes once, with its real shapes and dtypes; operators that
+// register nothing there fall through at no cost.
+#pragma once
+
+#include "arguments.h"
+#include "context.h"
+#include "op_table.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <span>
+
+namespace flopmeter::torch_adapter {
+
+inline constexpr auto interception_key = c10::DispatchKey::BackendSelect;
+inline constexpr c10::DispatchKeySet keys_below(c10::DispatchKeySet::FULL_AFTER, interception_key);
+
+/// Real computation comes next: not a shape-only backend, and nothing that will dispatch again.
+inline bool computes(c10::DispatchKeySet below) {
+  const c10::DispatchKey key = below.highestPriorityTypeId();
+  const bool dense = key > c10::DispatchKey::StartOfDenseBackends && key <= c10::DispatchKey::EndOfDenseBackends;
+  return (dense && key != c10::DispatchKey::Meta) || key == c10::DispatchKey::MkldnnCPU;
+}
+
+/// Counts this call; false where it is to run as it would without us.
+inline bool counts_here(c10::DispatchKeySet below) {
+  return counting_users.load(std::memory_order_relaxed) != 0 && context.depth == 0 && computes(below);
+}
+
+/// While alive, operators inside are part of the one that is being counted.
+struct Inside {
+  Inside() { ++context.depth; }
+  ~Inside() { --context.depth; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  Inside(Inside&&) = delete;
+  Inside& operator=(Inside&&) = delete;
+};
+
+/// Prices and books a call that succeeded.  Never throws: what has no price is counted as such.
+void book_call(const OpEntry& entry, c10::DeviceType device, const OpCall& call) noexcept;
+void book_unpriced(const OpEntry& entry) noexcept;
+
+/// Registers typed wrappers, which cost least, for the operators that a training step calls most.
+void register_typed(torch::Library& library);
+/// Registers the catalog's remaining operators, and later a user's, by name.
+void register_boxed(const c10::OperatorHandle& op, OpEntry& entry);
+
+/// Whether the operator may be wrapped: computed by its backends, and nobody else sits on our key.
+bool can_intercept(const c10::OperatorHandle& op);
+std::string full_name(const c10::OperatorName& name);
+void note_interception(const c10::OperatorName& name);
+bool is_intercepted(const c10::OperatorName& name);
+
+}  // namespace flopmeter::torch_adapter

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Wrappers whose C++ signature comes from the operator's own schema type, so that one source serves every torch
+// version: an operator that this version lacks is left out.  This is a list of what is hot, not of what is priced.
+#include "interceptor.h"
+
+#include <ATen/ops/_addmm_activation_ops.h>
+#include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/addmv_ops.h>
+#include <ATen/ops/baddbmm_ops.h>
+#include <ATen/ops/bmm_ops.h>
+#include <ATen/ops/convolution_backward_ops.h>
+#include <ATen/ops/convolution_ops.h>
+#include <ATen/ops/dot_ops.h>
+#include <ATen/ops/mm_ops.h>
+#if __has_include(<ATen/ops/_scaled_mm_ops.h>)
+#include <ATen/ops/_scaled_mm_ops.h>
+#define FLOPMETER_HAS_SCALED_MM
+#endif
+#if __has_include(<ATen/ops/_grouped_mm_ops.h>)
+#include <ATen/ops/_grouped_mm_ops.h>
+#define FLOPMETER_HAS_GROUPED_MM
+#endif
+#if __has_include(<ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>)
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward_ops.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>
+#define FLOPMETER_HAS_CPU_FLASH
+#endif
+#if __has_include(<ATen/ops/_scaled_dot_product_cudnn_attention_backward_ops.h>)
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward_ops.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_ops.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention_backward_ops.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention_ops.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward_ops.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_ops.h>
+#define FLOPMETER_HAS_GPU_ATTENTION
+#endif
+
+namespace flopmeter::torch_adapter {
+namespace {
+
+template <class Op, class Signature = typename Op::schema>
+struct Wrapper;
+
+template <class Op, class Return, class... Args>
+struct Wrapper<Op, Return(Args...)> {
+  static inline OpEntry* entry = nullptr;
+
+  static Return call(c10::DispatchKeySet keys, Args... args) {
+    const c10::DispatchKeySet below = keys & keys_below;
+    if (!counts_here(below)) [[unlikely]] return Op::redispatch(below, std::forward<Args>(args)...);
+    const Inside inside;
+    // Arguments are references and views: redispatching leaves them as they were.
+    decltype(auto) result = Op::redispatch(below, std::forward<Args>(args)...);
+    book(result, args...);
+    return result;
+  }
+
+  template <class Result>
+  static void book(const Result& result, const Args&... args) noexcept try {
+    Scratch scratch;
+    const std::array<Arg, sizeof...(Args)> list = {to_arg(args, scratch)...};
+    book_call(*entry, device_of(args...), {.args = list, .output = output_arg(result, scratch)});
+  } catch (...) {
+    book_unpriced(*entry);  // a tensor without plain sizes
+  }
+
+  static c10::DeviceType device_of(const at::Tensor& first, const auto&... /*rest*/) {
+    return first.device().type();
+  }
+};
+
+template <class Op>
+void wrap(torch::Library& library) {
+  const c10::OperatorName name(static_cast<const char*>(Op::name), static_cast<const char*>(Op::overload_name));
+  const auto op = c10::Dispatcher::singleton().findSchema(name);
+  const std::string full = full_name(name);
+  OpEntry* entry = find_or_add_op(full);
+  if (!op || entry == nullptr || entry->rule == nullptr || !can_intercept(*op)) return;
+  Wrapper<Op>::entry = entry;
+  library.impl(full.c_str(), torch::CppFunction(TORCH_FN((Wrapper<Op>::call))));
+  note_interception(name);
+}
+
+template <class... Ops>
+void wrap_all(torch::Library& library) {
+  (wrap<Ops>(library), ...);
+}
+
+}  // namespace
+
+void register_typed(torch::Library& library) {
+  using namespace at::_ops;
+  wrap_all<mm, mm_out, addmm, addmm_, addmm_out, bmm, bmm_out, baddbmm, baddbmm_, baddbmm_out, addmv, addmv_,
+           addmv_out, dot, _addmm_activation, convolution, convolution_backward>(library);
+#if FLOPMETER_TORCH_VERSION >= 208
+  wrap_all<mm_dtype, mm_dtype_out, bmm_dtype, bmm_dtype_out, addmm_dtype, addmm_dtype_out, baddbmm_dtype,
+           baddbmm_dtype_out>(library);
+#endif
+#ifdef FLOPMETER_HAS_SCALED_MM
+  wrap_all<_scaled_mm, _scaled_mm_out>(library);
+#endif
+#ifdef FLOPMETER_HAS_GROUPED_MM
+  wrap_all<_grouped_mm>(library);
+#endif
+#ifdef FLOPMETER_HAS_CPU_FLASH
+  wrap_all<_scaled_dot_product_flash_attention_for_cpu, _scaled_dot_product_flash_attention_for_cpu_backward>(
+      library);
+#endif
+#ifdef FLOPMETER_HAS_GPU_ATTENTION
+  wrap_all<_scaled_dot_product_flash_attention, _scaled_dot_product_flash_attention_backward,
+           _scaled_dot_product_efficient_attention, _scaled_dot_product_efficient_attention_backward,
+           _scaled_dot_product_cudnn_attention, _scaled_dot_product_cudnn_attention_backward>(library);
+#endif
+}
+
+}  // namespace flopmeter::torch_adapter

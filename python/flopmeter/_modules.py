@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells the adapter which module runs: two hooks on each, while a count by module is open."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+ROOT = "."  # the adapter's name for the model itself; users see ""
+
+
+class ModuleHooks:
+    """Hooks on every module of a model, or of several models by name."""
+
+    def __init__(self, adapter: ModuleType, modules: torch.nn.Module | Mapping[str, torch.nn.Module]) -> None:
+        self._adapter = adapter
+        self._open = threading.local()
+        self._handles: list[Any] = []
+        models = modules if isinstance(modules, Mapping) else {"": modules}
+        for prefix, model in models.items():
+            for name, module in model.named_modules(prefix=prefix):
+                self._watch(module, adapter.module_id(name or ROOT))
+
+    def _watch(self, module: torch.nn.Module, module_id: int) -> None:
+        def enter(_module: torch.nn.Module, _args: object) -> None:
+            tokens = self._open.__dict__.setdefault("tokens", [])
+            tokens.append(self._adapter.enter_module(module_id))
+
+        def leave(_module: torch.nn.Module, _args: object, _result: object) -> None:
+            tokens = self._open.__dict__.get("tokens")
+            if tokens:
+                self._adapter.leave_module(tokens.pop())
+
+        self._handles.append(module.register_forward_pre_hook(enter))
+        # always: a checkpoint that has recomputed enough stops by an exception
+        self._handles.append(module.register_forward_hook(leave, always_call=True))
+
+    def remove(self) -> None:
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The torch adapter for Python.  Includes no torch header: the adapter's public ones hide it.
+#include <flopmeter/torch/module_scope.h>
+#include <flopmeter/torch/op_counter.h>
+
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <stdexcept>
+
+namespace py = pybind11;
+using namespace flopmeter;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr const char* pass_names[] = {"forward", "backward", "recompute"};
+
+py::object to_python(const Arg& arg) {
+  switch (arg.kind) {
+    case Arg::Kind::tensor:
+    case Arg::Kind::list: {
+      py::tuple items(arg.rank);
+      for (int i = 0; i < arg.rank; ++i) items[static_cast<std::size_t>(i)] = arg[i];
+      return std::move(items);
+    }
+    case Arg::Kind::integer:
+      return py::int_(arg.integer);
+    case Arg::Kind::none:
+      break;
+  }
+  return py::none();
+}
+
+/// Calls a Python rule with shapes for tensors.  The rule is kept for ever: operators may run until the very end.
+UserRule python_rule(const py::function& function) {
+  auto* kept = new py::function(function);
+  return [kept](const OpCall& call) -> std::optional<Flops> {
+    const py::gil_scoped_acquire gil;
+    py::tuple args(call.args.size());
+    for (std::size_t i = 0; i < call.args.size(); ++i) args[i] = to_python(call.args[i]);
+    try {
+      const py::object result = (*kept)(to_python(call.output), *args);
+      if (result.is_none()) return std::nullopt;
+      return Flops{static_cast<WideInt>(result.cast<std::int64_t>())};
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("flopmeter.register_op");
+      return std::nullopt;
+    }
+  };
+}
+
+py::dict to_dict(const Counts& counts) {
+  const auto rows = [](const std::vector<CountRow>& from) {
+    py::list list;
+    for (const CountRow& row : from) {
+      list.append(py::make_tuple(row.name, std::string(to_string(row.dtype)), pass_names[static_cast<int>(row.pass)],
+                                 row.calls, row.executed, row.model));
+    }
+    return list;
+  };
+  py::dict unknown;
+  for (const UnknownOp& op : counts.unknown_ops) unknown[op.name.c_str()] = op.calls;
+  py::dict by_dtype;
+  for (std::size_t d = 0; d < dtype_count; ++d) {
+    const auto dtype = static_cast<Dtype>(d);
+    if (counts.executed(dtype) != 0) by_dtype[std::string(to_string(dtype)).c_str()] = counts.executed(dtype);
+  }
+  using namespace py::literals;  // NOLINT(google-build-using-namespace)
+  return py::dict("model_flops"_a = counts.model_flops(), "hardware_flops"_a = counts.hardware_flops(),
+                  "executed"_a = counts.executed(), "forward"_a = counts.executed(Pass::forward),
+                  "backward"_a = counts.executed(Pass::backward), "recompute"_a = counts.executed(Pass::recompute),
+                  "by_dtype"_a = by_dtype, "op_rows"_a = rows(counts.ops), "module_rows"_a = rows(counts.modules),
+                  "unknown_ops"_a = unknown, "calls"_a = counts.totals.calls,
+                  "attention_pairs"_a = std::string(to_string(counts.attention_pairs())));
+}
+
+void check(const Result<void>& result) {
+  if (result) return;
+  if (result.error().code == ErrorCode::invalid_argument) throw py::value_error(result.error().message);
+  if (result.error().code == ErrorCode::not_found) throw py::key_error(result.error().message);
+  throw std::runtime_error(result.error().message);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_torch, m) {
+  py::class_<OpCounter>(m, "OpCounter")
+      .def(py::init<bool>(), py::arg("modules") = false)
+      .def("stop", &OpCounter::stop)
+      .def("counts", [](const OpCounter& self) { return to_dict(self.counts()); });
+  py::class_<Region>(m, "Region")
+      .def(py::init<>())
+      .def("stop", &Region::stop)
+      .def("replayed", &Region::replayed)
+      .def("counts", [](const Region& self) { return to_dict(self.counts()); });
+  m.def("register_op", [](const std::string& name, const py::function& rule) {
+    check(register_op(name, python_rule(rule)));
+  });
+  m.def("intercepted_ops", &intercepted_ops);
+  m.def("module_id", &module_id);
+  m.def("enter_module", &enter_module);
+  m.def("leave_module", &leave_module);
+  m.def("nanoseconds_per_call", [] { return TorchFlopSource().nanoseconds_per_call(); });
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions that are replayed, operators that users price, and life without torch."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import flopmeter
+
+MM = 2 * 4 * 5 * 6
+
+
+def product():
+    return torch.randn(4, 5) @ torch.randn(5, 6)
+
+
+def test_a_region_counts_once_and_again_for_each_replay():
+    with flopmeter.count() as c:
+        with flopmeter.region("graph") as region:
+            product()
+        assert c.executed == MM
+        region.replayed(10)
+    assert region.executed == MM
+    assert c.executed == 11 * MM
+    assert c.by_op == {"aten::mm": 11 * MM}
+    assert c.calls == 11
+
+
+def test_replaying_before_capturing_is_an_error():
+    with pytest.raises(RuntimeError, match="nothing was captured"):
+        flopmeter.region("graph").replayed()
+
+
+@torch.library.custom_op("flopmeter_test::fused", mutates_args=())
+def fused(x: torch.Tensor, w: torch.Tensor, twice: bool) -> torch.Tensor:
+    y = x @ w
+    return y @ y.t() if twice else y
+
+
+def test_a_registered_rule_prices_a_custom_op_and_what_it_calls_is_not_counted_twice():
+    x, w = torch.randn(4, 5), torch.randn(5, 6)
+    with flopmeter.count() as before:
+        fused(x, w, False)
+    assert before.by_op == {"aten::mm": MM}
+    flopmeter.register_op("flopmeter_test::fused", lambda x, w, twice, out_shape: 1000 + x[0] * out_shape[1] + twice)
+    with flopmeter.count() as c:
+        fused(x, w, False)
+        fused(x, w, True)
+    assert c.by_op == {"flopmeter_test::fused": 1024 + 1017}
+    assert c.rows[0].calls == 2
+
+
+def test_a_rule_that_gives_up_or_fails_leaves_the_call_unknown(capsys):
+    x, w = torch.randn(4, 5), torch.randn(5, 6)
+    flopmeter.register_op("flopmeter_test::fused", lambda *args: None)
+    with flopmeter.count() as c:
+        fused(x, w, False)
+    assert (c.executed, c.unknown_ops) == (0, {"flopmeter_test::fused": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        ("mm", ValueError, "namespace"),
+        ("nowhere::nothing", KeyError, "no operator"),
+        ("aten::matmul", RuntimeError, "made of other operators"),
+    ],
+)
+def test_names_that_cannot_be_priced_are_refused_with_a_reason(name, error, text):
+    with pytest.raises(error, match=text):
+        flopmeter.register_op(name, lambda *args: 1)
+
+
+WITHOUT_TORCH = """
+import sys, time
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch": raise ImportError("No module named 'torch'")
+sys.meta_path.insert(0, NoTorch())
+begin = time.perf_counter()
+import flopmeter
+took = time.perf_counter() - begin
+try:
+    with flopmeter.count(): pass
+except ImportError as error:
+    print(took, "|", error)
+"""
+
+
+def test_without_torch_the_package_imports_fast_and_counting_says_what_is_missing():
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    runs = [
+        subprocess.run([sys.executable, "-c", WITHOUT_TORCH], env=env, capture_output=True, text=True, check=True)
+        for _ in range(3)
+    ]
+    took = min(float(run.stdout.split("|")[0]) for run in runs)
+    message = runs[0].stdout.split("|")[1].strip()
+    assert took < 0.05
+    assert "counting needs PyTorch" in message
+    assert len(message.splitlines()) == 1

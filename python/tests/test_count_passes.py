@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward, backward and recompute are told apart, without a flag from the user."""
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import flopmeter
+
+M, K, N = 32, 48, 40
+MM = 2 * M * K * N
+
+
+def leaves():
+    return torch.randn(M, K, requires_grad=True), torch.randn(K, N, requires_grad=True)
+
+
+def passes(run):
+    with flopmeter.count() as c:
+        run()
+    assert c.executed == c.forward + c.backward + c.recompute == c.hardware_flops
+    return c.forward // MM, c.backward // MM, c.recompute // MM
+
+
+def test_a_plain_step_has_no_recompute():
+    a, b = leaves()
+    assert passes(lambda: (a @ b).sum().backward()) == (1, 2, 0)
+
+
+def test_model_flops_leave_recompute_out():
+    a, b = leaves()
+    with flopmeter.count() as c:
+        checkpoint(lambda x: (x @ b).relu().square(), a, use_reentrant=False).sum().backward()
+    assert (c.model_flops, c.hardware_flops) == (3 * MM, 4 * MM)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpoint_recomputes_once(reentrant):
+    a, b = leaves()
+    run = lambda: checkpoint(lambda x: (x @ b).square(), a, use_reentrant=reentrant).sum().backward()  # noqa: E731
+    assert passes(run) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 8])
+def test_nested_reentrant_checkpoints_recompute_once_a_level(depth):
+    a, b = leaves()
+
+    def nested(x, levels):
+        if levels == 0:
+            return x @ b
+        return checkpoint(lambda y: nested(y, levels - 1), x, use_reentrant=True)
+
+    assert passes(lambda: nested(a, depth).sum().backward()) == (1, 2, depth)
+
+
+def test_reentrant_checkpoints_deeper_than_the_engine_s_thread_recompute_once_a_level():
+    a, b = leaves()
+
+    def nested(x, levels):
+        if levels == 0:
+            return x @ b
+        return checkpoint(lambda y: nested(y, levels - 1), x, use_reentrant=True)
+
+    assert passes(lambda: nested(a, 70).sum().backward()) == (1, 2, 70)
+
+
+@pytest.mark.parametrize("outer", [True, False])
+@pytest.mark.parametrize("inner", [True, False])
+def test_checkpoints_of_either_kind_inside_either_kind(outer, inner):
+    a, b = leaves()
+    square = torch.randn(N, N, requires_grad=True)
+
+    def inside(x):
+        return (x @ square).square()  # N x N: counted apart below
+
+    def outside(x):
+        return checkpoint(inside, (x @ b).square(), use_reentrant=inner)
+
+    with flopmeter.count() as c:
+        checkpoint(outside, a, use_reentrant=outer).sum().backward()
+    inner_mm = 2 * M * N * N
+    assert c.forward == MM + inner_mm
+    assert c.backward == 2 * (MM + inner_mm)
+    # The outer product once more, the inner one once for each level.  A non-reentrant frame stops as soon as
+    # it has what it must have, which here spares nothing of the outer product.
+    assert c.recompute in (MM + inner_mm, MM + 2 * inner_mm)
+    assert c.recompute - MM == inner_mm * (1 if not outer and not inner else 2) or not inner
+
+
+def test_double_backward_is_backward():
+    a, b = leaves()
+
+    def run():
+        y = (a @ b).square().sum()
+        (grad,) = torch.autograd.grad(y, a, create_graph=True)
+        grad.square().sum().backward()
+
+    forward, backward, recompute = passes(run)
+    assert (forward, recompute) == (1, 0)
+    assert backward == 5  # dA; then d(dA)/dgrad, /dB, and through y: dA, dB
+
+
+def test_create_graph_through_a_checkpoint_is_still_told_apart():
+    a, b = leaves()
+
+    def run():
+        y = checkpoint(lambda x: (x @ b).square(), a, use_reentrant=False).sum()
+        torch.autograd.grad(y, a, create_graph=True)
+
+    assert passes(run) == (1, 1, 1)
+
+
+def test_a_frozen_part_under_no_grad_is_recomputed_too():
+    a, b = leaves()
+
+    def block(x):
+        with torch.no_grad():
+            bias = a.detach() @ b
+        return ((x @ b) + bias).square()
+
+    for reentrant in (True, False):
+        run = lambda: checkpoint(block, a, use_reentrant=reentrant).sum().backward()  # noqa: B023, E731
+        assert passes(run) == (2, 2, 2)
+
+
+class GradUnderEnableGrad(torch.autograd.Function):
+    """A custom backward that happens to run with grad mode on."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        with torch.enable_grad():
+            return grad @ w.t(), x.t() @ grad
+
+
+def test_a_custom_backward_under_enable_grad_is_backward():
+    a, b = leaves()
+    assert passes(lambda: GradUnderEnableGrad.apply(a, b).sum().backward()) == (1, 2, 0)
+
+
+def test_a_custom_backward_followed_by_another_step_stays_backward():
+    a, b = leaves()
+
+    def run():
+        for _ in range(3):
+            GradUnderEnableGrad.apply(a, b).sum().backward()
+            (a @ b).sum().backward()
+
+    assert passes(run) == (6, 12, 0)
+
+
+class OwnWorkThenRecompute(torch.autograd.Function):
+    """dW by hand, then the rest by running the forward once more: what a home-made checkpoint does."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return (x @ w).square()
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, w = (t.detach() for t in ctx.saved_tensors)
+        own = x.t() @ grad
+        with torch.enable_grad():
+            again = x.requires_grad_()
+            (dx,) = torch.autograd.grad((again @ w).square(), again, grad)
+        return dx, own
+
+
+def test_only_what_the_nested_backward_walks_is_recompute():
+    a, b = leaves()
+    assert passes(lambda: OwnWorkThenRecompute.apply(a, b).sum().backward()) == (1, 2, 1)
+
+
+def test_a_checkpointed_custom_function_recomputes_through_its_saved_tensors():
+    a, b = leaves()
+    run = lambda: checkpoint(  # noqa: E731
+        lambda x: GradUnderEnableGrad.apply(x, b), a, use_reentrant=False
+    ).sum().backward()
+    assert passes(run) == (1, 2, 1)
+
+
+def test_the_whole_step_inside_save_on_cpu_is_not_recompute():
+    a, b = leaves()
+
+    def run():
+        with torch.autograd.graph.save_on_cpu():
+            (a @ b).square().sum().backward()
+
+    assert passes(run) == (1, 2, 0)
+
+
+def test_create_graph_inside_saved_tensor_hooks_is_not_recompute():
+    a, b = leaves()
+
+    def run():
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            torch.autograd.grad((a @ b).square().sum(), (a, b), create_graph=True)
+
+    assert passes(run) == (1, 2, 0)
+
+
+def test_recompute_is_what_ran_when_a_checkpoint_stops_early():
+    a, b = leaves()
+    square = torch.randn(N, N, requires_grad=True)
+    with flopmeter.count() as c:
+        checkpoint(lambda x: (x @ b).relu() @ square, a, use_reentrant=False).sum().backward()
+    # The last product's output is not needed to go backward, so it is not computed again.
+    assert c.recompute == MM
+
+
+def test_functorch_gradients_are_backward():
+    a, b = (t.detach() for t in leaves())
+    assert passes(lambda: torch.func.grad(lambda x: (x @ b).sum())(a)) == (1, 1, 0)
