@@ -11,13 +11,11 @@ namespace flopmeter {
 namespace {
 
 Model build_mixtral(const Config& config) {
-  SparseDecoder spec = read_sparse_decoder(config);
-  if (!config.has("num_key_value_heads") && !config.is_null("num_key_value_heads"))
-    spec.attention.kv_heads = 8;
-  spec.moe.ffn = config.size({"intermediate_size"});
+  SparseDecoder spec = read_sparse_decoder(config, {.kv_heads = 8});
+  spec.moe.ffn = spec.base.mlp.ffn;
   read_experts(config, spec.moe, {"num_local_experts", "num_experts"}, 8, 2);
-  spec.window.assign(spec.window.size(), config.count_or({"sliding_window"}, 0));
-  return build(spec);
+  spec.base.window = config.count_or({"sliding_window"}, 0);
+  return build_sparse_decoder(config, spec);
 }
 
 constexpr std::array<std::string_view, 2> types = {"mixtral", "MixtralForCausalLM"};

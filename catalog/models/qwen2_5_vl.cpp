@@ -2,7 +2,6 @@
 //
 // Qwen2.5-VL: a tower with ragged windows in most blocks and attention inside each frame in the
 // others, a merger of 2x2 patches, and Qwen2.
-#include "../src/moe_block.h"
 #include "../src/text_model.h"
 #include "../src/vision_block.h"
 
@@ -19,9 +18,10 @@ using Over = AttentionSpec::Over;
 /// Which blocks look at whole frames; the others look at windows.
 std::vector<int> block_kinds(const Config& vision) {
   const std::int64_t depth = vision.size_or({"depth"}, 32);
-  if (depth > max_layers) {
-    vision.fail("key 'vision_config.depth' is " + std::to_string(depth) + ", expected at most " +
-                std::to_string(max_layers));
+  constexpr std::int64_t most = 1 << 16;
+  if (depth > most) {
+    vision.fail("key 'vision_config.depth' is " + std::to_string(depth) +
+                ", expected at most 65536");
     return {};
   }
   std::vector<std::int64_t> whole = vision.counts({"fullatt_block_indexes"});
@@ -43,6 +43,8 @@ Model build_qwen2_5_vl(const Config& config) {
                                 .norm_bias = false};
   GridTower tower = read_grid_tower(vision);
   tower.out = vision.size_or({"out_hidden_size"}, 3584);
+  const Decoder text = read_qwen_text(config);
+  if (!config.status()) return {};
   ModelBuilder builder;
   open_grid_tower(builder, tower, width);
   builder.model.vision.window =
@@ -55,7 +57,7 @@ Model build_qwen2_5_vl(const Config& config) {
       },
       ModelBuilder::Stream::vision);
   close_grid_tower(builder, tower, width, /*norm_bias=*/false);
-  add_text_model(builder, read_qwen_text(config));
+  add_text_model(builder, text);
   return std::move(builder.model);
 }
 

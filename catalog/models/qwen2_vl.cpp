@@ -21,6 +21,8 @@ Model build_qwen2_vl(const Config& config) {
                                 .down = "mlp.fc2"};
   GridTower tower = read_grid_tower(vision);
   tower.out = vision.size_or({"hidden_size"}, 3584);
+  const Decoder text = read_qwen_text(config);
+  if (!config.status()) return {};
   ModelBuilder builder;
   open_grid_tower(builder, tower, width);
   builder.layers(
@@ -29,7 +31,7 @@ Model build_qwen2_vl(const Config& config) {
       [&](LayerBuilder& layer) { vision_layer(layer, tower_layer, AttentionSpec::Over::frames); },
       ModelBuilder::Stream::vision);
   close_grid_tower(builder, tower, width, /*norm_bias=*/true);
-  add_text_model(builder, read_qwen_text(config));
+  add_text_model(builder, text);
   return std::move(builder.model);
 }
 

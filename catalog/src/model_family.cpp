@@ -54,14 +54,20 @@ std::string origin_name(const Config& config) {
   return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
 }
 
-/// A name without its owner, case and punctuation: "meta-llama/Llama-3_8B" is "llama-3-8b".
-std::string spelling(std::string_view name) {
-  std::string letters;
-  for (const char c : name.substr(name.rfind('/') + 1)) {
-    if (c >= 'A' && c <= 'Z') letters += static_cast<char>(c - 'A' + 'a');
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
+std::string to_lower(std::string_view text) {
+  std::string lower{text};
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
-  return letters.starts_with("metallama") ? letters.substr(4) : letters;
+  return lower;
+}
+
+/// `wanted` is in lower case.
+bool is_alias(const Config& config, std::string_view wanted) {
+  for (const std::string& alias : config.texts({"_aliases"})) {
+    if (to_lower(alias) == wanted) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -76,17 +82,20 @@ Result<Model> build_model(const Config& config) {
 }
 
 Result<Model> find_model(std::string_view name) {
+  const std::string wanted = to_lower(name);
   std::vector<std::string_view> names;
   const std::string wanted = spelling(name);
   for (const EmbeddedFile& file : known_models()) {
-    if (spelling(file.name) == wanted) {
-      const auto config = Config::parse(file.text, file.name);
-      if (!config) return config.error();
-      auto model = build_model(*config);
-      if (model) (*model).name = file.name;
-      return model;
-    }
     names.push_back(file.name);
+    // A file that does not hold the name is not it; parsing all of them would take most of the time.
+    if (file.name != wanted && to_lower(file.text).find('"' + wanted + '"') == std::string::npos)
+      continue;
+    const auto config = Config::parse(file.text, file.name);
+    if (!config) return config.error();
+    if (file.name != wanted && !is_alias(*config, wanted)) continue;
+    auto model = build_model(*config);
+    if (model) (*model).name = file.name;
+    return model;
   }
   return Error{ErrorCode::not_found,
                "no model is called '" + printable(name) + "'" + did_you_mean(name, names) +
