@@ -13,7 +13,8 @@ def register_op(name: str, rule: Callable[..., int | None]) -> None:
     """Price the dispatcher operator ``name`` (``"mylib::fused_mlp"``) with ``rule``, from now on.
 
     ``rule`` is called after each call of the operator with the operator's arguments in order: a tuple of
-    extents for a tensor, a tuple for a list, an int for an int or bool, None for anything else; where it has a
+    extents for a tensor, a tuple for a list, a list of extents for a list of tensors, an int for an int or bool,
+    None for anything else; where it has a
     parameter ``out_shape`` also with the extents of the first result.  It returns FLOPs (a multiply-add is
     two), or None where it cannot tell: such calls appear in ``unknown_ops``.
     """

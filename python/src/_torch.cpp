@@ -3,6 +3,7 @@
 // The torch adapter for Python.  Includes no torch header: the adapter's public ones hide it.
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
+#include <flopmeter/torch/survey.h>
 
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
@@ -23,10 +24,15 @@ py::object to_python(const Arg& arg) {
     case Arg::Kind::list: {
       py::tuple items(arg.rank);
       for (int i = 0; i < arg.rank; ++i) items[static_cast<std::size_t>(i)] = arg[i];
-      return std::move(items);
+      return items;
     }
     case Arg::Kind::integer:
       return py::int_(arg.integer);
+    case Arg::Kind::tensors: {
+      py::list items;
+      for (int i = 0; i < arg.rank; ++i) items.append(to_python(arg.items[i]));
+      return items;
+    }
     case Arg::Kind::none:
       break;
   }
@@ -76,6 +82,18 @@ py::dict to_dict(const Counts& counts) {
                   "attention_pairs"_a = std::string(to_string(counts.attention_pairs())));
 }
 
+py::dict to_dict(const SurveyResult& result) {
+  constexpr const char* kinds[] = {"priced", "memory", "tiny", "unknown"};
+  py::list rows;
+  for (const SurveyRow& row : result.rows) {
+    rows.append(py::make_tuple(row.name, kinds[static_cast<int>(row.kind)], row.calls, row.self.value, row.elements,
+                               row.backward));
+  }
+  using namespace py::literals;  // NOLINT(google-build-using-namespace)
+  return py::dict("rows"_a = rows, "calls"_a = result.calls, "wall_seconds"_a = result.wall.value,
+                  "busy_seconds"_a = result.busy.value);
+}
+
 void check(const Result<void>& result) {
   if (result) return;
   if (result.error().code == ErrorCode::invalid_argument) throw py::value_error(result.error().message);
@@ -95,6 +113,10 @@ PYBIND11_MODULE(_torch, m) {
       .def("stop", &Region::stop)
       .def("replayed", &Region::replayed)
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
+  py::class_<Survey>(m, "Survey")
+      .def(py::init([](double tiny_seconds) { return std::make_unique<Survey>(Seconds{tiny_seconds}); }),
+           py::arg("tiny_seconds") = 10e-6)
+      .def("stop", [](Survey& self) { return to_dict(self.stop()); });
   m.def("register_op", [](const std::string& name, const py::function& rule) {
     check(register_op(name, python_rule(rule)));
   });
