@@ -10,7 +10,8 @@
 
 int main(int argc, char** argv) {
   using flopmeter::Dtype;
-  CLI::App app{"Measures the matmul rate that this machine reaches through torch, for each dtype", "flopmeter-peak"};
+  CLI::App app{"Measures the matmul rate that this machine reaches through torch, for each dtype",
+               "flopmeter-peak"};
   std::vector<std::string> names;
   double seconds = 4;
   bool json = false;
@@ -29,7 +30,9 @@ int main(int argc, char** argv) {
   for (const std::string& name : names) {
     const auto dtype = flopmeter::parse_dtype(name);
     if (!dtype) {
-      std::fprintf(stderr, "flopmeter-peak: '%s' is no dtype; use fp64, fp32, bf16, fp16 or int8\n", name.c_str());
+      std::fprintf(stderr,
+                   "flopmeter-peak: '%s' is no dtype; use fp64, fp32, bf16, fp16 or int8\n",
+                   name.c_str());
       return 2;
     }
     dtypes.push_back(*dtype);
@@ -41,26 +44,39 @@ int main(int argc, char** argv) {
                                      .torch = flopmeter::torch_version()};
   for (const Dtype dtype : dtypes) {
     const auto peak = flopmeter::measure_peak(dtype, {seconds}, [](Dtype d, auto size, auto rate) {
-      std::fprintf(stderr, "%-5s %5lld x %-5lld %9.2f GFLOP/s\n", flopmeter::to_string(d).data(),
-                   static_cast<long long>(size), static_cast<long long>(size), rate.value * 1e-9);
+      std::fprintf(stderr,
+                   "%-5s %5lld x %-5lld %9.2f GFLOP/s\n",
+                   flopmeter::to_string(d).data(),
+                   static_cast<long long>(size),
+                   static_cast<long long>(size),
+                   rate.value * 1e-9);
     });
     if (peak) {
       machine.peaks.push_back(*peak);
     } else {
-      std::fprintf(stderr, "%-5s not measured: this torch has no such product here\n", flopmeter::to_string(dtype).data());
+      std::fprintf(stderr,
+                   "%-5s not measured: this torch has no such product here\n",
+                   flopmeter::to_string(dtype).data());
     }
   }
   if (keep) {
     const auto stored = flopmeter::store(machine);
-    if (!stored) std::fprintf(stderr, "flopmeter-peak: result not kept: %s\n", stored.error().message.c_str());
+    if (!stored)
+      std::fprintf(stderr, "flopmeter-peak: result not kept: %s\n", stored.error().message.c_str());
   }
   if (json) {
     std::puts(flopmeter::to_json(machine).c_str());
   } else {
-    std::printf("%s, %d threads, torch %s\n", machine.processor.c_str(), machine.threads, machine.torch.c_str());
+    std::printf("%s, %d threads, torch %s\n",
+                machine.processor.c_str(),
+                machine.threads,
+                machine.torch.c_str());
     for (const auto& peak : machine.peaks) {
-      std::printf("%-5s %9.3f TFLOP/s  (%lld x %lld)\n", flopmeter::to_string(peak.dtype).data(), peak.rate.value * 1e-12,
-                  static_cast<long long>(peak.size), static_cast<long long>(peak.size));
+      std::printf("%-5s %9.3f TFLOP/s  (%lld x %lld)\n",
+                  flopmeter::to_string(peak.dtype).data(),
+                  peak.rate.value * 1e-12,
+                  static_cast<long long>(peak.size),
+                  static_cast<long long>(peak.size));
     }
   }
   return machine.peaks.empty() ? 1 : 0;

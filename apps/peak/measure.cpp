@@ -61,7 +61,8 @@ double median_time(const std::function<void()>& work, double budget) {
     times.push_back(seconds(work));
     spent += times.back();
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  std::nth_element(
+      times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   return times[times.size() / 2];
 }
 
@@ -92,8 +93,12 @@ std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const Prog
   return best;
 }
 
-int thread_count() { return at::get_num_threads(); }
+int thread_count() {
+  return at::get_num_threads();
+}
 
-std::string torch_version() { return TORCH_VERSION; }
+std::string torch_version() {
+  return TORCH_VERSION;
+}
 
 }  // namespace flopmeter

@@ -21,7 +21,8 @@ struct MeasuredPeak {
 
 using Progress = std::function<void(Dtype dtype, std::int64_t size, FlopsPerSecond rate)>;
 
-/// Sweeps sizes for about `budget` and takes the best median; empty where torch has no such product here.
+/// Sweeps sizes for about `budget` and takes the best median; empty where torch has no such product
+/// here.
 std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const Progress& progress);
 
 int thread_count();

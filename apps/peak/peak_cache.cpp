@@ -2,7 +2,6 @@
 #include "peak_cache.h"
 
 #include <nlohmann/json.hpp>
-
 #include <unistd.h>
 
 #include <cstdlib>
@@ -18,14 +17,19 @@ constexpr const char* schema = "flopmeter.peaks/1";
 Json to_object(const MeasuredMachine& machine) {
   Json peaks = Json::object();
   for (const MeasuredPeak& peak : machine.peaks) {
-    peaks[std::string(to_string(peak.dtype))] = {{"flops_per_second", peak.rate.value}, {"size", peak.size}};
+    peaks[std::string(to_string(peak.dtype))] = {{"flops_per_second", peak.rate.value},
+                                                 {"size", peak.size}};
   }
-  return {{"processor", machine.processor}, {"threads", machine.threads}, {"torch", machine.torch}, {"peaks", peaks}};
+  return {{"processor", machine.processor},
+          {"threads", machine.threads},
+          {"torch", machine.torch},
+          {"peaks", peaks}};
 }
 
 std::filesystem::path cache_file() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg != nullptr && *xdg != '\0') return std::filesystem::path(xdg) / "flopmeter" / "peaks.json";
+  if (xdg != nullptr && *xdg != '\0')
+    return std::filesystem::path(xdg) / "flopmeter" / "peaks.json";
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0') return {};
   return std::filesystem::path(home) / ".cache" / "flopmeter" / "peaks.json";
@@ -51,11 +55,14 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-std::string to_json(const MeasuredMachine& machine) { return to_object(machine).dump(2); }
+std::string to_json(const MeasuredMachine& machine) {
+  return to_object(machine).dump(2);
+}
 
 Result<std::string> store(const MeasuredMachine& machine) {
   const auto file = cache_file();
-  if (file.empty()) return Error{ErrorCode::io_error, "no cache directory: set HOME or XDG_CACHE_HOME"};
+  if (file.empty())
+    return Error{ErrorCode::io_error, "no cache directory: set HOME or XDG_CACHE_HOME"};
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
   Json cache = load(file);
@@ -63,7 +70,8 @@ Result<std::string> store(const MeasuredMachine& machine) {
   Json machines = Json::array();
   for (Json& entry : cache["machines"]) {
     const bool same = entry.value("processor", "") == machine.processor &&
-                      entry.value("threads", 0) == machine.threads && entry.value("torch", "") == machine.torch;
+                      entry.value("threads", 0) == machine.threads &&
+                      entry.value("torch", "") == machine.torch;
     if (!same) {
       machines.push_back(entry);
       continue;
@@ -80,10 +88,12 @@ Result<std::string> store(const MeasuredMachine& machine) {
   {
     std::ofstream out(part);
     out << cache.dump(2) << '\n';
-    if (!out.flush()) return Error{ErrorCode::io_error, "cannot write " + part + ": is the directory writable?"};
+    if (!out.flush())
+      return Error{ErrorCode::io_error, "cannot write " + part + ": is the directory writable?"};
   }
   std::filesystem::rename(part, file, error);
-  if (error) return Error{ErrorCode::io_error, "cannot write " + file.string() + ": " + error.message()};
+  if (error)
+    return Error{ErrorCode::io_error, "cannot write " + file.string() + ": " + error.message()};
   return file.string();
 }
 

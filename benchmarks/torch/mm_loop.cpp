@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mm_loop mm|add plain|counted N: N operators on 8 x 8 matrices.  Two runs with different N under callgrind give
-// the instructions of one operator.
+// mm_loop mm|add plain|counted N: N operators on 8 x 8 matrices.  Two runs with different N under
+// callgrind give the instructions of one operator.
 #include <flopmeter/torch/op_counter.h>
 
 #include <ATen/Parallel.h>

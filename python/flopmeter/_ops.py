@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 
 from flopmeter._adapter import torch_adapter
@@ -18,8 +17,9 @@ def register_op(name: str, rule: Callable[..., int | None]) -> None:
     parameter ``out_shape`` also with the extents of the first result.  It returns FLOPs (a multiply-add is
     two), or None where it cannot tell: such calls appear in ``unknown_ops``.
     """
-    parameters = inspect.signature(rule).parameters
-    wants_output = "out_shape" in parameters
+    import inspect  # slow to load, and only needed here
+
+    wants_output = "out_shape" in inspect.signature(rule).parameters
 
     def call(out_shape: tuple[int, ...] | None, *args: object) -> int | None:
         return rule(*args, out_shape=out_shape) if wants_output else rule(*args)

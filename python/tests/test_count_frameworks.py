@@ -26,7 +26,6 @@ def counted_step(model, x):
     return c
 
 
-@pytest.mark.slow
 def test_compiled_code_counts_on_the_first_call_and_after():
     model, x = make()
     compiled = torch.compile(model)
@@ -36,7 +35,6 @@ def test_compiled_code_counts_on_the_first_call_and_after():
     assert (steady.forward, steady.backward, steady.recompute) == (FORWARD, STEP - FORWARD, 0)
 
 
-@pytest.mark.slow
 def test_counting_does_not_make_compiled_code_compile_again():
     model, x = make()
     compiled = torch.compile(model)
@@ -77,7 +75,6 @@ def _rank(rank, file, results):
     dist.destroy_process_group()
 
 
-@pytest.mark.slow
 def test_each_of_two_ranks_counts_its_own_work(tmp_path):
     with torch.multiprocessing.Manager() as manager:
         results = manager.dict()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/torch/survey.h>
-
 #include <flopmeter/catalog/op_rule.h>
+#include <flopmeter/torch/survey.h>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
@@ -91,9 +90,9 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   return frame;
 }
 
-void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
-  if (context == nullptr) return;
-  auto& frame = static_cast<Frame&>(*context);
+void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
+  if (begun == nullptr) return;
+  auto& frame = static_cast<Frame&>(*begun);
   const double total = std::chrono::duration<double>(Clock::now() - frame.begin).count();
   innermost = frame.parent;
   if (frame.parent != nullptr) frame.parent->children += total;
@@ -102,7 +101,8 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
   const double self = std::max(0.0, total - frame.children);
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);
-  Sum& sum = frame.thread->sums[{function.name(), frame.size, frame.in_backward, leaf && total < survey->tiny.value}];
+  Sum& sum = frame.thread->sums[{
+      function.name(), frame.size, frame.in_backward, leaf && total < survey->tiny.value}];
   ++sum.calls;
   sum.self += self;
 }
@@ -110,7 +110,8 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* context) {
 /// Operators of torch itself without a rule bear no FLOPs; those of other libraries may.
 OpKind kind_of(std::string_view name, bool tiny) {
   if (find_op_rule(name) != nullptr) return OpKind::priced;
-  constexpr std::array known = {"aten", "prim", "prims", "profiler", "c10d", "torch", "autograd", "static_runtime"};
+  constexpr std::array known = {
+      "aten", "prim", "prims", "profiler", "c10d", "torch", "autograd", "static_runtime"};
   const std::size_t colon = name.find("::");
   const std::string_view space = name.substr(0, colon);
   const bool ours = std::find(known.begin(), known.end(), space) != known.end();
@@ -173,8 +174,9 @@ SurveyResult Survey::stop() {
     result.calls += sum.calls;
     result.busy.value += sum.self;
   }
-  std::sort(result.rows.begin(), result.rows.end(),
-            [](const SurveyRow& a, const SurveyRow& b) { return a.self > b.self; });
+  std::sort(result.rows.begin(), result.rows.end(), [](const SurveyRow& a, const SurveyRow& b) {
+    return a.self > b.self;
+  });
   return result;
 }
 

@@ -22,7 +22,9 @@ using torch::autograd::variable_list;
 constexpr std::uint64_t mm_flops = 2 * 32 * 48 * 40;
 
 // torch::autograd works on tensors that remember their history; at::randn makes plain ones.
-at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(); }
+at::Tensor leaf(at::IntArrayRef sizes) {
+  return at::randn(sizes).requires_grad_();
+}
 
 TEST(OpCounter, counts_forward_and_backward_of_a_product) {
   const at::Tensor a = leaf({32, 48});
@@ -98,14 +100,15 @@ TEST(OpCounter, may_be_switched_a_thousand_times_while_four_threads_run) {
   }
 }
 
-/// What a reentrant checkpoint does, in C++: the forward again under grad mode, then a backward inside.
+/// What a reentrant checkpoint does, in C++: the forward again under grad mode, then a backward
+/// inside.
 struct Checkpoint : Function<Checkpoint> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w) {
-    context->save_for_backward({x, w});
+  static at::Tensor forward(AutogradContext* saved_for, const at::Tensor& x, const at::Tensor& w) {
+    saved_for->save_for_backward({x, w});
     return at::mm(x, w).square();
   }
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto saved = context->get_saved_variables();
+  static variable_list backward(AutogradContext* saved_for, const variable_list& grads) {
+    const auto saved = saved_for->get_saved_variables();
     const at::AutoGradMode grad_mode(true);
     const at::Tensor x = saved[0].detach().requires_grad_();
     const at::Tensor w = saved[1].detach().requires_grad_();
@@ -125,12 +128,12 @@ TEST(OpCounter, tells_the_recompute_of_a_checkpoint_from_backward) {
 }
 
 struct GradUnderGradMode : Function<GradUnderGradMode> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& w) {
-    context->save_for_backward({x, w});
+  static at::Tensor forward(AutogradContext* saved_for, const at::Tensor& x, const at::Tensor& w) {
+    saved_for->save_for_backward({x, w});
     return at::mm(x, w);
   }
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const auto saved = context->get_saved_variables();
+  static variable_list backward(AutogradContext* saved_for, const variable_list& grads) {
+    const auto saved = saved_for->get_saved_variables();
     const at::AutoGradMode grad_mode(true);
     return {at::mm(grads[0], saved[1].t()), at::mm(saved[0].t(), grads[0])};
   }
@@ -173,8 +176,9 @@ TEST(OpCounter, attributes_work_to_modules_forward_and_backward) {
   y.sum().backward();
   std::map<std::string, std::uint64_t> sums;
   for (const CountRow& row : counter.counts().modules) sums[row.name] += row.executed;
-  EXPECT_EQ(sums, (std::map<std::string, std::uint64_t>{
-                      {"", mm_flops}, {"first", 3 * mm_flops}, {"second", 3 * 2 * 40 * 32 * 48}}));
+  EXPECT_EQ(sums,
+            (std::map<std::string, std::uint64_t>{
+                {"", mm_flops}, {"first", 3 * mm_flops}, {"second", 3 * 2 * 40 * 32 * 48}}));
 }
 
 TEST(Region, adds_what_it_counted_for_each_replay) {
@@ -189,17 +193,25 @@ TEST(Region, adds_what_it_counted_for_each_replay) {
   EXPECT_EQ(counter.counts().ops.front().calls, 10);
 }
 
-at::Tensor twice(const at::Tensor& x) { return at::mm(x, x) * 2; }
+at::Tensor twice(const at::Tensor& x) {
+  return at::mm(x, x) * 2;
+}
 
-TORCH_LIBRARY(flopmeter_test, library) { library.def("twice(Tensor x) -> Tensor"); }
-TORCH_LIBRARY_IMPL(flopmeter_test, CPU, library) { library.impl("twice", twice); }
+TORCH_LIBRARY(flopmeter_test, library) {
+  library.def("twice(Tensor x) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(flopmeter_test, CPU, library) {
+  library.impl("twice", twice);
+}
 
 TEST(RegisterOp, prices_a_custom_operator_as_a_whole) {
-  const auto registered = register_op("flopmeter_test::twice", [](const OpCall& call) -> std::optional<Flops> {
-    return Flops{1000 + call.args[0][0]};
-  });
+  const auto registered = register_op(
+      "flopmeter_test::twice",
+      [](const OpCall& call) -> std::optional<Flops> { return Flops{1000 + call.args[0][0]}; });
   ASSERT_TRUE(registered) << registered.error().message;
-  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("flopmeter_test::twice", "").typed<at::Tensor(const at::Tensor&)>();
+  const auto op = c10::Dispatcher::singleton()
+                      .findSchemaOrThrow("flopmeter_test::twice", "")
+                      .typed<at::Tensor(const at::Tensor&)>();
   const OpCounter counter;
   op.call(at::ones({4, 4}));
   ASSERT_EQ(counter.counts().ops.size(), 1);
@@ -245,13 +257,16 @@ TEST(Survey, sees_every_operator_with_its_own_time) {
 }
 
 TEST(Survey, names_operators_of_other_libraries_as_unknown) {
-  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("flopmeter_test::twice", "").typed<at::Tensor(const at::Tensor&)>();
+  const auto op = c10::Dispatcher::singleton()
+                      .findSchemaOrThrow("flopmeter_test::twice", "")
+                      .typed<at::Tensor(const at::Tensor&)>();
   Survey survey;
   op.call(at::ones({4, 4}));
   const SurveyResult result = survey.stop();
-  const bool unknown = std::any_of(result.rows.begin(), result.rows.end(), [](const SurveyRow& row) {
-    return row.name == "flopmeter_test::twice" && row.kind == OpKind::unknown;
-  });
+  const bool unknown =
+      std::any_of(result.rows.begin(), result.rows.end(), [](const SurveyRow& row) {
+        return row.name == "flopmeter_test::twice" && row.kind == OpKind::unknown;
+      });
   EXPECT_TRUE(unknown);
 }
 

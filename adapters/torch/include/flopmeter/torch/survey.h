@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Survey: everything that ran, for a step now and then.  Counting sees only operators that bear FLOPs; a survey
-// watches all of them, which costs some tens of percent while it is on and nothing when it is off.
+// Survey: everything that ran, for a step now and then.  Counting sees only operators that bear
+// FLOPs; a survey watches all of them, which costs some tens of percent while it is on and nothing
+// when it is off.
 #pragma once
 
 #include <flopmeter/core/units.h>
@@ -25,9 +26,10 @@ struct SurveyRow {
   std::string name;
   OpKind kind = OpKind::memory;
   std::uint64_t calls = 0;
-  Seconds self;                ///< without the operators it called
-  std::int64_t elements = 0;   ///< of its largest argument, to the power of two below; 0 without tensors
-  bool backward = false;       ///< inside an autograd node
+  Seconds self;  ///< without the operators it called
+  std::int64_t elements =
+      0;                  ///< of its largest argument, to the power of two below; 0 without tensors
+  bool backward = false;  ///< inside an autograd node
 };
 
 /// One survey; rows by name, kind, size and pass, longest self time first.
@@ -43,7 +45,8 @@ struct SurveyResult {
 /// Watches all operators of all threads between start and stop.  One at a time in a process.
 class Survey {
  public:
-  /// Starts watching; throws std::logic_error while another survey runs.  An operator shorter than `tiny` that bears no FLOPs is one that its launch outweighs.
+  /// Starts watching; throws std::logic_error while another survey runs.  An operator shorter than
+  /// `tiny` that bears no FLOPs is one that its launch outweighs.
   explicit Survey(Seconds tiny = {10e-6});
   ~Survey();
   Survey(const Survey&) = delete;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions that counting adds to one operator, by callgrind: exact, whatever else the machine does.
 
-    python benchmarks/torch/instructions.py build/release/benchmarks/torch/mm_loop
+    python benchmarks/bench_torch_instructions.py [build/release/benchmarks/torch/mm_loop]
 """
 
 import re
@@ -34,4 +34,4 @@ def main(program):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1] if len(sys.argv) > 1 else "build/release/benchmarks/torch/mm_loop")

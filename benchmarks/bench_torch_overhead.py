@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What watching a training loop costs: ours and the tools one would use instead, interleaved in one run.
 
-    PYTHONPATH=build/release/python python benchmarks/torch/overhead.py [--rounds N] [--loops tiny,small,large]
+    python benchmarks/bench_torch_overhead.py [--rounds N] [--loops tiny,small,large]
 
 Each round runs every variant once, in random order, on the same model; a variant's slowdown is the median over
 rounds of its time over the plain time of the same round, with a bootstrap 95 % interval.  `nothing again` is the
@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "tests"))
 from small_gpt import SmallGpt, step_flops  # noqa: E402
 
 import flopmeter  # noqa: E402
