@@ -21,7 +21,8 @@ struct Options {
 Exit print_rows(const std::vector<CatalogRow>& rows) {
   if (rows.empty()) return 0;
   // The last fact, usually a source, stays for the single view and JSON.
-  const std::size_t shown = rows.size() == 1 ? rows[0].facts.size() : std::max<std::size_t>(rows[0].facts.size(), 2) - 1;
+  const std::size_t shown =
+      rows.size() == 1 ? rows[0].facts.size() : std::max<std::size_t>(rows[0].facts.size(), 2) - 1;
   if (rows.size() == 1) {
     Table table{"ll"};
     for (const auto& [key, value] : rows[0].facts) table.row({dim(key), printable(value)});
@@ -41,12 +42,14 @@ Exit print_rows(const std::vector<CatalogRow>& rows) {
 
 Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow> rows) {
   if (!options.name.empty()) {
-    const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == options.name; });
+    const auto found = std::find_if(
+        rows.begin(), rows.end(), [&](const auto& row) { return row.name == options.name; });
     if (found == rows.end()) {
       std::vector<std::string_view> names;
       for (const CatalogRow& row : rows) names.emplace_back(row.name);
       return refuse({ErrorCode::not_found,
-                     "no " + kind + " is called '" + printable(options.name) + "'" + did_you_mean(options.name, names)});
+                     "no " + kind + " is called '" + printable(options.name) + "'" +
+                         did_you_mean(options.name, names)});
     }
     rows = {*found};
   }
@@ -55,7 +58,8 @@ Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow
     json.begin_array();
     for (const CatalogRow& row : rows) {
       json.begin_object().field("name", row.name);
-      for (const auto& [key, value] : row.facts) value.empty() ? json.key(key).null() : json.field(key, value);
+      for (const auto& [key, value] : row.facts)
+        value.empty() ? json.key(key).null() : json.field(key, value);
       json.end_object();
     }
     json.end_array();
@@ -64,7 +68,9 @@ Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow
 
 }  // namespace
 
-std::function<Exit()> catalog_command(CLI::App& app, std::string kind, std::vector<CatalogRow> (*rows)()) {
+std::function<Exit()> catalog_command(CLI::App& app,
+                                      std::string kind,
+                                      std::vector<CatalogRow> (*rows)()) {
   auto options = std::make_shared<Options>();
   app.add_option("name", options->name, "one " + kind + " only");
   app.add_flag("--json", options->json, "as JSON");

@@ -17,6 +17,8 @@ struct CatalogRow {
 };
 
 /// `kind` is what one row is called in messages.
-std::function<Exit()> catalog_command(CLI::App& app, std::string kind, std::vector<CatalogRow> (*rows)());
+std::function<Exit()> catalog_command(CLI::App& app,
+                                      std::string kind,
+                                      std::vector<CatalogRow> (*rows)());
 
 }  // namespace flopmeter

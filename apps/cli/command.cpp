@@ -16,9 +16,11 @@ Exit refuse(const Error& error) {
 }
 
 Exit print(std::string_view text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written) return 0;
-  return refuse({ErrorCode::io_error, std::string{"cannot write to standard output: "} + std::strerror(errno)});
+  return refuse({ErrorCode::io_error,
+                 std::string{"cannot write to standard output: "} + std::strerror(errno)});
 }
 
 Exit print_json(const std::function<void(JsonWriter&)>& write) {
@@ -28,13 +30,26 @@ Exit print_json(const std::function<void(JsonWriter&)>& write) {
   return print(text + "\n");
 }
 
+std::string check_positive_integer(const std::string& text) {
+  const auto value = parse_int(text);
+  return value && *value > 0 ? "" : "'" + printable(text) + "' is not a positive integer";
+}
+
+std::string check_positive_number(const std::string& text) {
+  const auto value = parse_double(text);
+  return value && *value > 0 && *value < 1e300
+             ? ""
+             : "'" + printable(text) + "' is not a positive number";
+}
+
 Result<std::string> read_text(const std::string& path) {
   constexpr std::size_t most = 64U << 20U;
   const auto fail = [&](const char* why) {
     return Error{ErrorCode::invalid_argument, "cannot read '" + printable(path) + "': " + why};
   };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{path == "-" ? stdin : std::fopen(path.c_str(), "rbe"),
-                                                             [](std::FILE* f) { return f == stdin ? 0 : std::fclose(f); }};
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{
+      path == "-" ? stdin : std::fopen(path.c_str(), "rbe"),
+      [](std::FILE* f) { return f == stdin ? 0 : std::fclose(f); }};
   if (!file) return fail(std::strerror(errno));
   std::string text;
   char buffer[65536];

@@ -39,6 +39,10 @@ Exit print(std::string_view text);
 /// Prints what `write` makes of a JSON document.
 Exit print_json(const std::function<void(JsonWriter&)>& write);
 
+/// What an integer, number or choice on the command line must be; for CLI::Option::check().
+std::string check_positive_integer(const std::string& text);
+std::string check_positive_number(const std::string& text);
+
 /// A whole file, "-" for standard input; at most 64 MiB.
 Result<std::string> read_text(const std::string& path);
 

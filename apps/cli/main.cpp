@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.h"
 
+#include <flopmeter/core/text.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -17,17 +19,33 @@ int wrong_use(const CLI::App& app, const CLI::ParseError& error) {
   std::replace(what.begin(), what.end(), '\n', ' ');
   std::string help = "flopmeter";
   for (const CLI::App* sub : app.get_subcommands()) help += " " + sub->get_name();
-  return flopmeter::refuse({flopmeter::ErrorCode::invalid_argument, what + "; see '" + help + " --help'"});
+  return flopmeter::refuse(
+      {flopmeter::ErrorCode::invalid_argument, what + "; see '" + help + " --help'"});
+}
+
+/// An error if the first word is no command; CLI11 would only say that one is required.
+flopmeter::Result<void> check_command(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  std::vector<std::string_view> names;
+  for (const Command* command : flopmeter::commands()) names.push_back(command->name);
+  const std::string_view word = argv[1];
+  if (std::find(names.begin(), names.end(), word) != names.end()) return {};
+  return flopmeter::Error{flopmeter::ErrorCode::invalid_argument,
+                          "no command is called '" + std::string{word} + "'" +
+                              flopmeter::did_you_mean(word, names) + "; see 'flopmeter --help'"};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"How much of the hardware does useful work: MFU, exactly, all the time", "flopmeter"};
+  if (const auto known = check_command(argc, argv); !known) return flopmeter::refuse(known.error());
+  CLI::App app{"How much of the hardware does useful work: MFU, exactly, all the time",
+               "flopmeter"};
   app.set_version_flag("--version", FLOPMETER_VERSION);
   app.require_subcommand(1);
   std::vector<const Command*> commands{flopmeter::commands().begin(), flopmeter::commands().end()};
-  std::stable_sort(commands.begin(), commands.end(), [](auto* a, auto* b) { return a->order < b->order; });
+  std::stable_sort(
+      commands.begin(), commands.end(), [](auto* a, auto* b) { return a->order < b->order; });
   std::vector<std::pair<CLI::App*, std::function<flopmeter::Exit()>>> runs;
   for (const Command* command : commands) {
     CLI::App* sub = app.add_subcommand(std::string{command->name}, std::string{command->help});

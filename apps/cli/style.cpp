@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "style.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-
-#include <unistd.h>
 
 namespace flopmeter {
 namespace {
@@ -22,10 +22,18 @@ bool coloured() {
   return on;
 }
 
-std::string bold(std::string_view text) { return painted(text, "1"); }
-std::string dim(std::string_view text) { return painted(text, "2"); }
-std::string accent(std::string_view text) { return painted(text, "36"); }
-std::string warning(std::string_view text) { return painted(text, "33"); }
+std::string bold(std::string_view text) {
+  return painted(text, "1");
+}
+std::string dim(std::string_view text) {
+  return painted(text, "2");
+}
+std::string accent(std::string_view text) {
+  return painted(text, "36");
+}
+std::string warning(std::string_view text) {
+  return painted(text, "33");
+}
 
 std::string bar(double share, int width) {
   constexpr std::string_view eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -49,7 +57,8 @@ std::size_t display_width(std::string_view text) {
 std::string Table::text(std::string_view indent) const {
   std::vector<std::size_t> widths(alignment_.size());
   for (const auto& row : rows_) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+    for (std::size_t c = 0; c < row.size(); ++c)
+      widths[c] = std::max(widths[c], display_width(row[c]));
   }
   std::string out;
   for (const auto& row : rows_) {

@@ -22,7 +22,8 @@ std::string bar(double share, int width);
 /// Cells a text takes on screen: characters, not bytes; colour codes take none.
 std::size_t display_width(std::string_view text);
 
-/// Rows of text set in columns; the ones in `right` ("r" a column, "l" else) are aligned to the right.
+/// Rows of text set in columns; the ones in `right` ("r" a column, "l" else) are aligned to the
+/// right.
 class Table {
  public:
   explicit Table(std::string_view alignment) : alignment_(alignment) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.
-#include "../src/blocks.h"
+#include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
 
@@ -11,37 +11,15 @@ namespace flopmeter {
 namespace {
 
 Model build(const Config& config) {
-  const std::int64_t layers = config.size({"num_hidden_layers"});
-  const std::int64_t hidden = config.size({"hidden_size"});
-  const std::int64_t heads = config.size({"num_attention_heads"});
+  Decoder decoder = read_decoder(config);
   const bool bias = config.flag_or({"attention_bias"}, false);
-  const AttentionBlock attention{.hidden = hidden,
-                                 .heads = heads,
-                                 .kv_heads = config.size_or({"num_key_value_heads"}, heads),
-                                 .head_dim = config.size_or({"head_dim"}, hidden / heads),
-                                 .qkv_bias = bias,
-                                 .out_bias = bias};
-  const MlpBlock mlp{.hidden = hidden,
-                     .ffn = config.size({"intermediate_size"}),
-                     .bias = config.flag_or({"mlp_bias"}, false)};
-  const DecoderFrame frame{.hidden = hidden,
-                           .vocab = config.size({"vocab_size"}),
-                           .tied = config.flag_or({"tie_word_embeddings"}, false)};
-  ModelBuilder builder;
-  open_decoder(builder, frame);
-  builder.layers("model.layers.", layers, [&](LayerBuilder& layer) {
-    Value x = LayerBuilder::input();
-    x = layer.sum(x, attention_block(layer, norm(layer, x, "input_layernorm", hidden), attention));
-    x = layer.sum(x, mlp_block(layer, norm(layer, x, "post_attention_layernorm", hidden), mlp));
-    layer.output(x);
-  });
-  close_decoder(builder, frame);
-  set_facts(builder.model, attention, layers, mlp.ffn, /*gated=*/true, frame.vocab, frame.tied);
-  return std::move(builder.model);
+  decoder.attention.qkv_bias = decoder.attention.out_bias = bias;
+  decoder.mlp.bias = config.flag_or({"mlp_bias"}, false);
+  return build_decoder(config, decoder);
 }
 
 constexpr std::array<std::string_view, 4> types = {
-    "llama", "LlamaForCausalLM", "yi", "YiForCausalLM"};
+    "llama", "LlamaForCausalLM", "Yi", "YiForCausalLM"};
 
 }  // namespace
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention as fused operators are called: where each has its arguments, and what they say of the mask.
+// Attention as fused operators are called: where each has its arguments, and what they say of the
+// mask.
 //
-// Lengths of packed sequences live on the device and are not read.  With all sequences as long as the longest the
-// pairs are known all the same; otherwise they are bounded by the longest and called unknown.
+// Lengths of packed sequences live on the device and are not read.  With all sequences as long as
+// the longest the pairs are known all the same; otherwise they are bounded by the longest and
+// called unknown.
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -15,21 +17,25 @@ namespace flopmeter {
 
 /// The places of an operator's arguments; -1 for those it has not.
 struct AttentionPlaces {
-  int query = 0;            ///< keys and values follow
-  int mask = -1;            ///< a tensor of masks or biases
-  int starts = -1;          ///< where packed sequences of queries start, then those of keys
-  int longest = -1;         ///< the longest of them, queries and keys
-  int used = -1;            ///< a tensor that says how many keys are used
-  int causal = -1;          ///< 1 aligns the mask at the first position or as `bottom_right` says, 2 at the last
-  int window = -1;          ///< keys to the left, then to the right, of a query; negative is unlimited
-  int causal_window = -1;   ///< keys to the left, the query's own included; 0 is unlimited
+  int query = 0;     ///< keys and values follow
+  int mask = -1;     ///< a tensor of masks or biases
+  int starts = -1;   ///< where packed sequences of queries start, then those of keys
+  int longest = -1;  ///< the longest of them, queries and keys
+  int used = -1;     ///< a tensor that says how many keys are used
+  int causal =
+      -1;  ///< 1 aligns the mask at the first position or as `bottom_right` says, 2 at the last
+  int window = -1;  ///< keys to the left, then to the right, of a query; negative is unlimited
+  int causal_window = -1;  ///< keys to the left, the query's own included; 0 is unlimited
   bool bottom_right = false;
   bool heads_first = false;  ///< [batch, heads, length, size], else [batch, length, heads, size]
   bool backward = false;
 };
 
 /// Pairs of one sequence.
-inline WideInt attention_pairs(const OpCall& call, const AttentionPlaces& at, std::int64_t queries, std::int64_t keys) {
+inline WideInt attention_pairs(const OpCall& call,
+                               const AttentionPlaces& at,
+                               std::int64_t queries,
+                               std::int64_t keys) {
   const std::int64_t everything = queries + keys;
   const auto limit = [&](int place) {
     const std::int64_t keys_away = call.arg(place).number_or(-1);
@@ -70,7 +76,8 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
     op.pairs = std::min({sequences * attention_pairs(call, at, max_q.integer, max_k.integer),
                          op.queries * max_k.integer,
                          op.keys * max_q.integer});
-    const bool even = op.queries == sequences * max_q.integer && op.keys == sequences * max_k.integer;
+    const bool even =
+        op.queries == sequences * max_q.integer && op.keys == sequences * max_k.integer;
     if (!even) known = AttentionPairs::unknown;
   } else {
     if (q.rank != 4) return std::nullopt;
@@ -81,9 +88,11 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
   const Arg mask = call.arg(at.mask);
   if (mask.is_tensor() && mask.rank > 0 && mask.elements() > 0) known = AttentionPairs::full;
 
-  // Fused kernels compute the scores once more in the backward pass, and read and write twice what forward does.
+  // Fused kernels compute the scores once more in the backward pass, and read and write twice what
+  // forward does.
   const Bytes bytes = bytes_moved(op, q.dtype);
-  if (!at.backward) return OpCost{.executed = flops(op), .model = flops(op), .bytes = bytes, .pairs = known};
+  if (!at.backward)
+    return OpCost{.executed = flops(op), .model = flops(op), .bytes = bytes, .pairs = known};
   return OpCost{.executed = flash_backward_flops(op),
                 .model = model_backward_flops(op),
                 .bytes = 2 * bytes,

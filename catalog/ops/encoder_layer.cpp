@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole transformer layers that torch runs as one operator in inference: projections, full attention, and the
-// feed-forward layer.
+// Whole transformer layers that torch runs as one operator in inference: projections, full
+// attention, and the feed-forward layer.
 #include "matmul_cost.h"
 
 #include <array>
@@ -10,15 +10,19 @@ namespace flopmeter {
 namespace {
 
 /// Attention of every query with every key; `tokens` are [batch, length, width].
-std::optional<OpCost> attention(const Arg& queries, const Arg& keys, std::int64_t heads, const Arg& mask) {
+std::optional<OpCost> attention(const Arg& queries,
+                                const Arg& keys,
+                                std::int64_t heads,
+                                const Arg& mask) {
   if (!queries.is_tensor(3) || !keys.is_tensor(3) || heads <= 0) return std::nullopt;
-  const Attention op{.pairs = queries[0] * mask_pairs({.shape = MaskPairs::Shape::full}, queries[1], keys[1]),
-                     .heads = heads,
-                     .kv_heads = heads,
-                     .d_qk = queries[2] / heads,
-                     .d_v = queries[2] / heads,
-                     .queries = WideInt{queries[0]} * queries[1],
-                     .keys = WideInt{keys[0]} * keys[1]};
+  const Attention op{
+      .pairs = queries[0] * mask_pairs({.shape = MaskPairs::Shape::full}, queries[1], keys[1]),
+      .heads = heads,
+      .kv_heads = heads,
+      .d_qk = queries[2] / heads,
+      .d_v = queries[2] / heads,
+      .queries = WideInt{queries[0]} * queries[1],
+      .keys = WideInt{keys[0]} * keys[1]};
   return OpCost{.executed = flops(op),
                 .model = flops(op),
                 .bytes = bytes_moved(op, queries.dtype),
@@ -33,7 +37,8 @@ void add_linear(OpCost& sum, WideInt tokens, WideInt outputs, WideInt inputs, co
   sum.bytes += cost.bytes;
 }
 
-/// query, key, value, width, heads, projections of all three [3 width, width], bias, output projection, bias, mask.
+/// query, key, value, width, heads, projections of all three [3 width, width], bias, output
+/// projection, bias, mask.
 std::optional<OpCost> multi_head_attention(const OpCall& call) {
   const Arg query = call.arg(0);
   const Arg key = call.arg(1);
@@ -48,7 +53,8 @@ std::optional<OpCost> multi_head_attention(const OpCall& call) {
   return cost;
 }
 
-/// src, width, heads, …; weights of projections at 3 and 5, of the feed-forward layer at 14 and 16; mask at 18.
+/// src, width, heads, …; weights of projections at 3 and 5, of the feed-forward layer at 14 and 16;
+/// mask at 18.
 std::optional<OpCost> encoder_layer(const OpCall& call) {
   const Arg src = call.arg(0);
   std::optional<OpCost> cost = attention(src, src, call.arg(2).number_or(0), call.arg(18));
@@ -68,20 +74,31 @@ constexpr std::array rules = {
 };
 
 // Two sequences of three, width 8, two heads.
-//   attention: 2 * 9 pairs, 2 heads * 2 * (4 + 4) = 32 a pair: 576 FLOPs; 6 * 2 * 8 + 6 * 2 * 8 elements
-//   projections: 2 * 6 * (3 * 64 + 64) = 3072 FLOPs; of q: 48 + 64 + 48, k and v: 48 + 128 + 96, output: 160 elements
-//   all three at once: 48 + 192 + 144 elements
-//   feed-forward of 16: 2 * 6 * 2 * 128 = 3072 FLOPs; 2 * (48 + 128 + 96) elements
+//
+// Attention: 2 * 9 pairs of 2 * 2 * (4 + 4) = 32 FLOPs; 2 * 6 * 2 * 8 elements.
+// Projections: 2 * 6 * 4 * 64 FLOPs; elements of q 160, of k and v 272, of the output 160; of q, k
+// and v at once 384.  Feed-forward of 16: 2 * 6 * 2 * 128 FLOPs; 2 * 272 elements.
 constexpr std::array examples = {
     OpExample{.op = "aten::_native_multi_head_attention",
               .call = "[2,3,8] [2,3,8] [2,3,8] 8 2 [24,8] [24] [8,8] [8] - 0 1 -",
-              .executed = 3648, .model = 3648, .bytes = 3136, .pairs = AttentionPairs::exact},
+              .executed = 3648,
+              .model = 3648,
+              .bytes = 3136,
+              .pairs = AttentionPairs::exact},
     OpExample{.op = "aten::_triton_multi_head_attention",
               .call = "[2,3,8] [2,3,8] [2,3,8] 8 2 [24,8] [24] [8,8] [8] [2,3]",
-              .executed = 3648, .model = 3648, .bytes = 3136, .pairs = AttentionPairs::full},
-    OpExample{.op = "aten::_transformer_encoder_layer_fwd",
-              .call = "[2,3,8] 8 2 [24,8] [24] [8,8] [8] 1 0 - [8] [8] [8] [8] [16,8] [16] [8,16] [8] - -",
-              .executed = 6720, .model = 6720, .bytes = 5120, .pairs = AttentionPairs::exact},
+              .executed = 3648,
+              .model = 3648,
+              .bytes = 3136,
+              .pairs = AttentionPairs::full},
+    OpExample{
+        .op = "aten::_transformer_encoder_layer_fwd",
+        .call =
+            "[2,3,8] 8 2 [24,8] [24] [8,8] [8] 1 0 - [8] [8] [8] [8] [16,8] [16] [8,16] [8] - -",
+        .executed = 6720,
+        .model = 6720,
+        .bytes = 5120,
+        .pairs = AttentionPairs::exact},
 };
 
 }  // namespace

@@ -33,14 +33,17 @@ std::optional<OpCost> input_gradient(const OpCall& call) {
   return op ? std::optional{matmul_cost(*op, call.arg(1))} : std::nullopt;
 }
 
-std::optional<OpCost> weight_gradient(const OpCall& call) { return cost(call.arg(1), call.arg(2)); }
+std::optional<OpCost> weight_gradient(const OpCall& call) {
+  return cost(call.arg(1), call.arg(2));
+}
 
 constexpr std::array rules = {
     OpRule{.name = "aten::linear", .price = forward<1>, .offline = true},
     OpRule{.name = "aten::linear_backward", .price = backward},
     OpRule{.name = "aten::mkldnn_linear", .price = forward<1>},
     OpRule{.name = "aten::mkldnn_linear_backward", .price = backward},
-    OpRule{.name = "aten::mkldnn_linear_backward_input", .price = input_gradient, .dtype_argument = 1},
+    OpRule{
+        .name = "aten::mkldnn_linear_backward_input", .price = input_gradient, .dtype_argument = 1},
     OpRule{.name = "aten::mkldnn_linear_backward_weights", .price = weight_gradient},
     OpRule{.name = "mkldnn::_linear_pointwise", .price = forward<1>},
     OpRule{.name = "mkldnn::_linear_pointwise.binary", .price = forward<2>},
@@ -48,24 +51,29 @@ constexpr std::array rules = {
 };
 
 // Six rows of three, four outputs: 2 * 6 * 3 * 4 = 144 FLOPs, 18 + 12 + 24 elements.
+constexpr OpExample once(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 144, .model = 144, .bytes = 216};
+}
+
 constexpr std::array examples = {
-    OpExample{.op = "aten::linear", .call = "[2,3,3] [4,3] [4]", .executed = 144, .model = 144, .bytes = 216},
-    OpExample{.op = "aten::linear_backward", .call = "[2,3,3] [2,3,4] [4,3] (1,1,1)",
-              .executed = 288, .model = 288, .bytes = 432},
-    OpExample{.op = "aten::linear_backward", .call = "[2,3,3] [2,3,4] [4,3] (0,1,1)",
-              .executed = 144, .model = 144, .bytes = 216},
-    OpExample{.op = "aten::mkldnn_linear", .call = "[2,3,3] [4,3] -", .executed = 144, .model = 144, .bytes = 216},
-    OpExample{.op = "aten::mkldnn_linear_backward", .call = "[2,3,3] [2,3,4] [4,3] (1,0,1)",
-              .executed = 144, .model = 144, .bytes = 216},
-    OpExample{.op = "aten::mkldnn_linear_backward_input", .call = "(2,3,3) [2,3,4] [4,3]",
-              .executed = 144, .model = 144, .bytes = 216},
-    OpExample{.op = "aten::mkldnn_linear_backward_weights", .call = "[2,3,4] [2,3,3] [4,3] 1",
-              .executed = 144, .model = 144, .bytes = 216},
-    OpExample{.op = "mkldnn::_linear_pointwise", .call = "bf16[2,3,3] bf16[4,3] - - - -",
-              .executed = 144, .model = 144, .bytes = 108},
-    OpExample{.op = "mkldnn::_linear_pointwise.binary", .call = "[2,3,3] [2,3,4] [4,3] - -",
-              .executed = 144, .model = 144, .bytes = 216},
-    OpExample{.op = "mkl::_mkl_linear", .call = "[2,3,3] [99] [4,3] - 6", .executed = 144, .model = 144, .bytes = 216},
+    once("aten::linear", "[2,3,3] [4,3] [4]"),
+    OpExample{.op = "aten::linear_backward",
+              .call = "[2,3,3] [2,3,4] [4,3] (1,1,1)",
+              .executed = 288,
+              .model = 288,
+              .bytes = 432},
+    once("aten::linear_backward", "[2,3,3] [2,3,4] [4,3] (0,1,1)"),
+    once("aten::mkldnn_linear", "[2,3,3] [4,3] -"),
+    once("aten::mkldnn_linear_backward", "[2,3,3] [2,3,4] [4,3] (1,0,1)"),
+    once("aten::mkldnn_linear_backward_input", "(2,3,3) [2,3,4] [4,3]"),
+    once("aten::mkldnn_linear_backward_weights", "[2,3,4] [2,3,3] [4,3] 1"),
+    OpExample{.op = "mkldnn::_linear_pointwise",
+              .call = "bf16[2,3,3] bf16[4,3] - - - -",
+              .executed = 144,
+              .model = 144,
+              .bytes = 108},
+    once("mkldnn::_linear_pointwise.binary", "[2,3,3] [2,3,4] [4,3] - -"),
+    once("mkl::_mkl_linear", "[2,3,3] [99] [4,3] - 6"),
 };
 
 }  // namespace
@@ -73,7 +81,8 @@ constexpr std::array examples = {
 extern const OpFamily linear_plugin;
 constinit const OpFamily linear_plugin{
     .name = "linear",
-    .help = "2 x rows x inputs x outputs; the gradients of input and weight each cost the same again",
+    .help =
+        "2 x rows x inputs x outputs; the gradients of input and weight each cost the same again",
     .source = "definition: one multiply and one add a weight and row",
     .rules = rules,
     .examples = examples};

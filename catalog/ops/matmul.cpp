@@ -2,8 +2,9 @@
 //
 // Products of dense matrices, vectors and batches of them.
 //
-// Not here, because their work is elementwise or is done by operators that are: _cdist_forward (p = 2 ends in
-// mm and bmm, every other norm is elementwise), addr and outer (no sum, so no multiply-adds).
+// Not here, because their work is elementwise or is done by operators that are: _cdist_forward (p =
+// 2 ends in mm and bmm, every other norm is elementwise), addr and outer (no sum, so no
+// multiply-adds).
 #include "matmul_cost.h"
 
 #include <array>
@@ -80,7 +81,8 @@ std::optional<OpCost> any_gradients(const OpCall& call) {
 std::optional<OpCost> for_each(const OpCall& call) {
   const Arg a = call.arg(0);
   const Arg b = call.arg(1);
-  if (a.kind != Arg::Kind::tensors || b.kind != Arg::Kind::tensors || a.rank != b.rank) return std::nullopt;
+  if (a.kind != Arg::Kind::tensors || b.kind != Arg::Kind::tensors || a.rank != b.rank)
+    return std::nullopt;
   OpCost sum;
   for (int i = 0; i < a.rank; ++i) {
     const std::array pair = {a.items[i], b.items[i]};
@@ -98,46 +100,58 @@ constexpr std::array rules = {
     OpRule{.name = "aten::addmm", .price = product<1>, .dtype_argument = 1},
     OpRule{.name = "aten::_addmm_activation", .price = product<1>, .dtype_argument = 1},
     OpRule{.name = "aten::bmm", .price = batched<0>, .hides_attention = true},
-    OpRule{.name = "aten::baddbmm", .price = batched<1>, .dtype_argument = 1, .hides_attention = true},
+    OpRule{
+        .name = "aten::baddbmm", .price = batched<1>, .dtype_argument = 1, .hides_attention = true},
     OpRule{.name = "aten::addbmm", .price = batch_sum, .dtype_argument = 1},
     OpRule{.name = "aten::mv", .price = matrix_vector<0>},
     OpRule{.name = "aten::addmv", .price = matrix_vector<1>, .dtype_argument = 1},
     OpRule{.name = "aten::dot", .price = inner},
     OpRule{.name = "aten::vdot", .price = inner},
     OpRule{.name = "aten::matmul", .price = any_product, .hides_attention = true, .offline = true},
-    OpRule{.name = "aten::matmul_backward", .price = any_gradients, .dtype_argument = 1, .hides_attention = true},
+    OpRule{.name = "aten::matmul_backward",
+           .price = any_gradients,
+           .dtype_argument = 1,
+           .hides_attention = true},
     OpRule{.name = "aten::_foreach_mm", .price = for_each},
 };
 
+constexpr OpExample worked(std::string_view op,
+                           std::string_view call,
+                           WideInt flops,
+                           WideInt bytes) {
+  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = bytes};
+}
+
 constexpr std::array examples = {
     // 2 x 4 outputs of three multiply-adds; 6 + 12 + 8 elements of 4 bytes
-    OpExample{.op = "aten::mm", .call = "[2,3] [3,4]", .executed = 48, .model = 48, .bytes = 104},
-    OpExample{.op = "aten::addmm", .call = "[4] bf16[2,3] bf16[3,4]", .executed = 48, .model = 48, .bytes = 52},
-    OpExample{.op = "aten::_addmm_activation", .call = "[4] [2,3] [3,4]", .executed = 48, .model = 48, .bytes = 104},
+    worked("aten::mm", "[2,3] [3,4]", 48, 104),
+    worked("aten::addmm", "[4] bf16[2,3] bf16[3,4]", 48, 52),
+    worked("aten::_addmm_activation", "[4] [2,3] [3,4]", 48, 104),
     // five of them
-    OpExample{.op = "aten::bmm", .call = "[5,2,3] [5,3,4]", .executed = 240, .model = 240, .bytes = 520},
-    OpExample{.op = "aten::baddbmm", .call = "[5,2,4] [5,2,3] [5,3,4]", .executed = 240, .model = 240, .bytes = 520},
+    worked("aten::bmm", "[5,2,3] [5,3,4]", 240, 520),
+    worked("aten::baddbmm", "[5,2,4] [5,2,3] [5,3,4]", 240, 520),
     // the same products, but one [2, 4] of results
-    OpExample{.op = "aten::addbmm", .call = "[2,4] [5,2,3] [5,3,4]", .executed = 240, .model = 240, .bytes = 392},
+    worked("aten::addbmm", "[2,4] [5,2,3] [5,3,4]", 240, 392),
     // 2 outputs of three multiply-adds; 6 + 3 + 2 elements
-    OpExample{.op = "aten::mv", .call = "[2,3] [3]", .executed = 12, .model = 12, .bytes = 44},
-    OpExample{.op = "aten::addmv", .call = "[2] [2,3] [3]", .executed = 12, .model = 12, .bytes = 44},
-    OpExample{.op = "aten::dot", .call = "[7] [7]", .executed = 14, .model = 14, .bytes = 60},
+    worked("aten::mv", "[2,3] [3]", 12, 44),
+    worked("aten::addmv", "[2] [2,3] [3]", 12, 44),
+    worked("aten::dot", "[7] [7]", 14, 60),
     // a complex multiply-add is four real ones; an element has 8 bytes
-    OpExample{.op = "aten::vdot", .call = "complex[7] complex[7]", .executed = 56, .model = 56, .bytes = 120},
+    worked("aten::vdot", "complex[7] complex[7]", 56, 120),
     // 5 x 6 products of [2, 3] x [3, 4]
-    OpExample{.op = "aten::matmul", .call = "[5,1,2,3] [6,3,4]", .executed = 1440, .model = 1440, .bytes = 3120},
-    OpExample{.op = "aten::matmul_backward", .call = "[2,4] [2,3] [3,4] (1,1)", .executed = 96, .model = 96, .bytes = 208},
-    OpExample{.op = "aten::_foreach_mm", .call = "{[2,3] [1,1]} {[3,4] [1,9]}", .executed = 66, .model = 66, .bytes = 180},
+    worked("aten::matmul", "[5,1,2,3] [6,3,4]", 1440, 3120),
+    worked("aten::matmul_backward", "[2,4] [2,3] [3,4] (1,1)", 96, 208),
+    worked("aten::_foreach_mm", "{[2,3] [1,1]} {[3,4] [1,9]}", 66, 180),
 };
 
 }  // namespace
 
 extern const OpFamily matmul_plugin;
-constinit const OpFamily matmul_plugin{.name = "matmul",
-                                       .help = "2 m n k for each product of an m x k and a k x n matrix",
-                                       .source = "definition: one multiply and one add a term",
-                                       .rules = rules,
-                                       .examples = examples};
+constinit const OpFamily matmul_plugin{
+    .name = "matmul",
+    .help = "2 m n k for each product of an m x k and a k x n matrix",
+    .source = "definition: one multiply and one add a term",
+    .rules = rules,
+    .examples = examples};
 
 }  // namespace flopmeter

@@ -11,7 +11,9 @@ namespace flopmeter {
 /// `times` products whose factors have the type of `a`.
 constexpr OpCost matmul_cost(const Matmul& op, const Arg& a, WideInt times = 1) {
   const Flops work = times * (a.complex ? 4 : 1) * flops(op);
-  return {.executed = work, .model = work, .bytes = times * (a.complex ? 2 : 1) * bytes_moved(op, a.dtype)};
+  return {.executed = work,
+          .model = work,
+          .bytes = times * (a.complex ? 2 : 1) * bytes_moved(op, a.dtype)};
 }
 
 /// Rows of [..., k].  Empty where there is no last dimension.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with scaled or packed factors: fp8 and fp4 with scales, integers, and weights of few bits that are
-// unpacked on the way.  The compute dtype is that of the activations.
+// Products with scaled or packed factors: fp8 and fp4 with scales, integers, and weights of few
+// bits that are unpacked on the way.  The compute dtype is that of the activations.
 #include "matmul_cost.h"
 
 #include <array>
@@ -18,7 +18,9 @@ std::optional<OpCost> cost(const OpCall& call, std::optional<Matmul> op, int wei
   if (!op) return std::nullopt;
   const Arg a = call.arg(0);
   const int output_bits = call.output.is_tensor() ? call.output.bits() : a.bits();
-  return OpCost{.executed = flops(*op), .model = flops(*op), .bytes = bytes(*op, a.bits(), weight_bits, output_bits)};
+  return OpCost{.executed = flops(*op),
+                .model = flops(*op),
+                .bytes = bytes(*op, a.bits(), weight_bits, output_bits)};
 }
 
 /// [m, k] x [k, n].  fp4 holds two elements in one along k.
@@ -36,16 +38,19 @@ std::optional<OpCost> int8_weight(const OpCall& call) {
   return weight.is_tensor(2) ? cost(call, rows_times(call.arg(0), weight[0]), 8) : std::nullopt;
 }
 
-/// The weight's layout differs from device to device; its scales are [k / group, n] or [k / group, n, 2].
+/// The weight's layout differs from device to device; its scales are [k / group, n] or [k / group,
+/// n, 2].
 std::optional<OpCost> int4_weight(const OpCall& call) {
   const Arg scales = call.arg(3);
-  return scales.is_tensor() && scales.rank >= 2 ? cost(call, rows_times(call.arg(0), scales[1]), 4) : std::nullopt;
+  return scales.is_tensor() && scales.rank >= 2 ? cost(call, rows_times(call.arg(0), scales[1]), 4)
+                                                : std::nullopt;
 }
 
 /// input, packed weight, block size, inputs, outputs.
 std::optional<OpCost> int4_blocks(const OpCall& call) {
   const Arg outputs = call.arg(4);
-  return outputs.is_number() ? cost(call, rows_times(call.arg(0), outputs.integer), 4) : std::nullopt;
+  return outputs.is_number() ? cost(call, rows_times(call.arg(0), outputs.integer), 4)
+                             : std::nullopt;
 }
 
 /// input, weight, scale [n].
@@ -87,53 +92,41 @@ constexpr std::array rules = {
 
 // Two rows of 32, eight outputs: 2 * 2 * 32 * 8 = 1024 FLOPs.
 // Elements: 64 of input, 256 of weight, 16 of output.
+constexpr OpExample worked(std::string_view op, std::string_view call, WideInt bytes) {
+  return {.op = op, .call = call, .executed = 1024, .model = 1024, .bytes = bytes};
+}
+
 constexpr std::array examples = {
-    OpExample{.op = "aten::_int_mm", .call = "int8[2,32] int8[32,8] -> int32[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 384},
-    OpExample{.op = "aten::_scaled_mm", .call = "fp8[2,32] fp8[32,8] [1] [1] - - - 0 -> bf16[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 352},
+    worked("aten::_int_mm", "int8[2,32] int8[32,8] -> int32[2,8]", 384),
+    worked("aten::_scaled_mm", "fp8[2,32] fp8[32,8] [1] [1] - - - 0 -> bf16[2,8]", 352),
     // fp4: 16 pairs are 32 elements, half a byte each
-    OpExample{.op = "aten::_scaled_mm", .call = "fp4[2,16] fp4[16,8] [1] [1] - - - 0 -> bf16[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 192},
-    OpExample{.op = "aten::_scaled_mm_v2", .call = "fp8[2,32] fp8[32,8] {[1]} (0) (0) {[1]} (0) (0) - - -> bf16[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 352},
-    OpExample{.op = "aten::_weight_int8pack_mm", .call = "bf16[2,32] int8[8,32] bf16[8] -> bf16[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 416},
-    OpExample{.op = "aten::_weight_int4pack_mm", .call = "bf16[2,32] int32[1,1,32,1] 32 bf16[1,8,2]",
-              .executed = 1024, .model = 1024, .bytes = 288},
-    OpExample{.op = "aten::_weight_int4pack_mm_for_cpu", .call = "bf16[2,32] int8[8,16] 32 bf16[1,8,2]",
-              .executed = 1024, .model = 1024, .bytes = 288},
-    OpExample{.op = "aten::_weight_int4pack_mm_with_scales_and_zeros",
-              .call = "bf16[2,32] int32[8,4] 32 bf16[1,8] int8[1,8]",
-              .executed = 1024, .model = 1024, .bytes = 288},
-    OpExample{.op = "quantized::int4mm_packed_weight_cpu", .call = "bf16[2,32] int8[8,16] int32[1] bf16[1,8,2]",
-              .executed = 1024, .model = 1024, .bytes = 288},
-    OpExample{.op = "aten::_dyn_quant_matmul_4bit", .call = "[2,32] int8[999] 32 32 8",
-              .executed = 1024, .model = 1024, .bytes = 448},
-    OpExample{.op = "aten::_mixed_dtypes_linear", .call = "bf16[2,32] int8[32,8] bf16[8]",
-              .executed = 1024, .model = 1024, .bytes = 416},
-    OpExample{.op = "quantized::linear", .call = "int8[2,32] - - 0 -> int8[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 336},
-    OpExample{.op = "quantized::linear_relu", .call = "int8[2,32] - - 0 -> int8[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 336},
-    OpExample{.op = "quantized::linear_leaky_relu", .call = "int8[2,32] - - 0 - -> int8[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 336},
-    OpExample{.op = "quantized::linear_tanh", .call = "int8[2,32] - - 0 -> int8[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 336},
-    OpExample{.op = "quantized::linear_dynamic", .call = "[2,32] - 0 -> [2,8]",
-              .executed = 1024, .model = 1024, .bytes = 576},
-    OpExample{.op = "quantized::linear_relu_dynamic", .call = "[2,32] - 0 -> [2,8]",
-              .executed = 1024, .model = 1024, .bytes = 576},
-    OpExample{.op = "quantized::linear_dynamic_fp16", .call = "[2,32] - -> [2,8]",
-              .executed = 1024, .model = 1024, .bytes = 832},
-    OpExample{.op = "quantized::linear_relu_dynamic_fp16", .call = "[2,32] - -> [2,8]",
-              .executed = 1024, .model = 1024, .bytes = 832},
-    OpExample{.op = "onednn::qlinear_pointwise", .call = "int8[2,32] - 0 int8[32,8] [8] [8] - - 0 - - - - -> bf16[2,8]",
-              .executed = 1024, .model = 1024, .bytes = 352},
-    OpExample{.op = "onednn::linear_dynamic_fp16", .call = "[2,32] fp16[32,8] - -> [2,8]",
-              .executed = 1024, .model = 1024, .bytes = 832},
-    OpExample{.op = "onednn::linear_relu_dynamic_fp16", .call = "[2,32] fp16[32,8] - -> [2,8]",
-              .executed = 1024, .model = 1024, .bytes = 832},
+    worked("aten::_scaled_mm", "fp4[2,16] fp4[16,8] [1] [1] - - - 0 -> bf16[2,8]", 192),
+    worked("aten::_scaled_mm_v2",
+           "fp8[2,32] fp8[32,8] {[1]} (0) (0) {[1]} (0) (0) - - -> bf16[2,8]",
+           352),
+    worked("aten::_weight_int8pack_mm", "bf16[2,32] int8[8,32] bf16[8] -> bf16[2,8]", 416),
+    worked("aten::_weight_int4pack_mm", "bf16[2,32] int32[1,1,32,1] 32 bf16[1,8,2]", 288),
+    worked("aten::_weight_int4pack_mm_for_cpu", "bf16[2,32] int8[8,16] 32 bf16[1,8,2]", 288),
+    worked("aten::_weight_int4pack_mm_with_scales_and_zeros",
+           "bf16[2,32] int32[8,4] 32 bf16[1,8] int8[1,8]",
+           288),
+    worked(
+        "quantized::int4mm_packed_weight_cpu", "bf16[2,32] int8[8,16] int32[1] bf16[1,8,2]", 288),
+    worked("aten::_dyn_quant_matmul_4bit", "[2,32] int8[999] 32 32 8", 448),
+    worked("aten::_mixed_dtypes_linear", "bf16[2,32] int8[32,8] bf16[8]", 416),
+    worked("quantized::linear", "int8[2,32] - - 0 -> int8[2,8]", 336),
+    worked("quantized::linear_relu", "int8[2,32] - - 0 -> int8[2,8]", 336),
+    worked("quantized::linear_leaky_relu", "int8[2,32] - - 0 - -> int8[2,8]", 336),
+    worked("quantized::linear_tanh", "int8[2,32] - - 0 -> int8[2,8]", 336),
+    worked("quantized::linear_dynamic", "[2,32] - 0 -> [2,8]", 576),
+    worked("quantized::linear_relu_dynamic", "[2,32] - 0 -> [2,8]", 576),
+    worked("quantized::linear_dynamic_fp16", "[2,32] - -> [2,8]", 832),
+    worked("quantized::linear_relu_dynamic_fp16", "[2,32] - -> [2,8]", 832),
+    worked("onednn::qlinear_pointwise",
+           "int8[2,32] - 0 int8[32,8] [8] [8] - - 0 - - - - -> bf16[2,8]",
+           352),
+    worked("onednn::linear_dynamic_fp16", "[2,32] fp16[32,8] - -> [2,8]", 832),
+    worked("onednn::linear_relu_dynamic_fp16", "[2,32] fp16[32,8] - -> [2,8]", 832),
 };
 
 }  // namespace
@@ -142,7 +135,8 @@ extern const OpFamily quantized_matmul_plugin;
 constinit const OpFamily quantized_matmul_plugin{
     .name = "quantized_matmul",
     .help = "2 m n k, whatever the width of the factors; scaling and unpacking cost nothing",
-    .source = "definition: one multiply and one add a term; layouts as in torch's native_functions.yaml",
+    .source =
+        "definition: one multiply and one add a term; layouts as in torch's native_functions.yaml",
     .rules = rules,
     .examples = examples};
 

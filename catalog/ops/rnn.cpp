@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recurrent layers that a library runs as one operator.  Each token passes every weight once; gates are
-// elementwise and cost nothing (so _thnn_fused_lstm_cell is not here: its products are mm and addmm).
+// Recurrent layers that a library runs as one operator.  Each token passes every weight once; gates
+// are elementwise and cost nothing (so _thnn_fused_lstm_cell is not here: its products are mm and
+// addmm).
 #include "matmul_cost.h"
 
 #include <array>
@@ -21,24 +22,26 @@ std::optional<WideInt> tokens_of(const Arg& input) {
   return rows ? std::optional{rows->m} : std::nullopt;
 }
 
-/// input, weight of inputs [gates, inputs], weight of states [gates, hidden].  Backward: both gradients.
+/// input, weight of inputs [gates, inputs], weight of states [gates, hidden].  Backward: both
+/// gradients.
 template <int times>
 std::optional<OpCost> one_layer(const OpCall& call) {
   const Arg of_inputs = call.arg(1);
   const Arg of_states = call.arg(2);
   const std::optional<WideInt> tokens = tokens_of(call.arg(0));
   if (!tokens || !of_inputs.is_tensor(2) || !of_states.is_tensor(2)) return std::nullopt;
-  return cost(call.arg(0), *tokens, of_inputs.elements() + of_states.elements(), of_states[1], times);
+  return cost(
+      call.arg(0), *tokens, of_inputs.elements() + of_states.elements(), of_states[1], times);
 }
 
 /// Where an operator for a stack of layers has its arguments.
 struct Places {
-  int mode = 0;           ///< 0 relu, 1 tanh, 2 LSTM, 3 GRU
-  int hidden = 0;         ///< size of the state
-  int projection = -1;    ///< size that LSTM outputs are projected to; 0 is none
+  int mode = 0;         ///< 0 relu, 1 tanh, 2 LSTM, 3 GRU
+  int hidden = 0;       ///< size of the state
+  int projection = -1;  ///< size that LSTM outputs are projected to; 0 is none
   int layers = 0;
   int bidirectional = 0;
-  int mask = -1;          ///< of a gradient: the last flag asks for that of the weights
+  int mask = -1;  ///< of a gradient: the last flag asks for that of the weights
 };
 
 template <Places at>
@@ -56,8 +59,8 @@ std::optional<OpCost> stack(const OpCall& call) {
   const WideInt output = projection > 0 ? projection : hidden;
   // The first layer sees the inputs, each further one the outputs of both directions below.
   const WideInt inputs = input[-1] + (layers - 1) * directions * output;
-  const WideInt weights =
-      directions * (gates * hidden * (inputs + layers * output) + layers * hidden * (projection > 0 ? projection : 0));
+  const WideInt weights = directions * (gates * hidden * (inputs + layers * output) +
+                                        layers * hidden * (projection > 0 ? projection : 0));
   WideInt times = 1;
   if (at.mask >= 0) {  // data gradients always, weight gradients when asked for
     const Arg mask = call.arg(at.mask);
@@ -96,14 +99,21 @@ constexpr std::array rules = {
     OpRule{.name = "aten::mkldnn_rnn_layer", .price = one_layer<1>},
     OpRule{.name = "aten::mkldnn_rnn_layer_backward", .price = one_layer<2>},
     OpRule{.name = "aten::_cudnn_rnn",
-           .price = stack<Places{.mode = 6, .hidden = 7, .projection = 8, .layers = 9, .bidirectional = 13}>},
+           .price = stack<Places{
+               .mode = 6, .hidden = 7, .projection = 8, .layers = 9, .bidirectional = 13}>},
     OpRule{.name = "aten::_cudnn_rnn_backward",
-           .price = stack<
-               Places{.mode = 10, .hidden = 11, .projection = 12, .layers = 13, .bidirectional = 17, .mask = 21}>},
+           .price = stack<Places{.mode = 10,
+                                 .hidden = 11,
+                                 .projection = 12,
+                                 .layers = 13,
+                                 .bidirectional = 17,
+                                 .mask = 21}>},
     OpRule{.name = "aten::miopen_rnn",
            .price = stack<Places{.mode = 5, .hidden = 6, .layers = 7, .bidirectional = 11}>},
-    OpRule{.name = "aten::miopen_rnn_backward",
-           .price = stack<Places{.mode = 10, .hidden = 11, .layers = 12, .bidirectional = 16, .mask = 20}>},
+    OpRule{
+        .name = "aten::miopen_rnn_backward",
+        .price =
+            stack<Places{.mode = 10, .hidden = 11, .layers = 12, .bidirectional = 16, .mask = 20}>},
     OpRule{.name = "aten::_lstm_mps", .price = listed<0, 2, 1>},
     OpRule{.name = "aten::lstm_mps_backward", .price = listed<5, 8, 2>, .dtype_argument = 5},
     OpRule{.name = "quantized::quantized_lstm_cell_dynamic", .price = cell<4>},
@@ -112,52 +122,58 @@ constexpr std::array rules = {
     OpRule{.name = "quantized::quantized_rnn_tanh_cell_dynamic", .price = cell<1>},
 };
 
-// Five steps of two sequences: 10 tokens.  LSTM from 3 inputs to 4: 16 x (3 + 4) = 112 weights, 2240 FLOPs;
-// 30 + 112 + 40 elements.
+// Five steps of two sequences: 10 tokens.  LSTM from 3 inputs to 4: 16 x (3 + 4) = 112 weights,
+// 2240 FLOPs; 30 + 112 + 40 elements.
+constexpr OpExample worked(std::string_view op,
+                           std::string_view call,
+                           WideInt flops,
+                           WideInt elements) {
+  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = 4 * elements};
+}
+constexpr OpExample lstm(std::string_view op, std::string_view call) {
+  return worked(op, call, 2240, 182);
+}
+constexpr OpExample lstm_backward(std::string_view op, std::string_view call) {
+  return worked(op, call, 4480, 2 * 182);
+}
+
 constexpr std::array examples = {
-    OpExample{.op = "aten::mkldnn_rnn_layer",
-              .call = "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] 0 () 2 4 1 1 0 0 1",
-              .executed = 2240, .model = 2240, .bytes = 728},
-    OpExample{.op = "aten::mkldnn_rnn_layer_backward",
-              .call = "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] [5,2,4] [1,2,4] [1,2,4] [5,2,4] - - 0 2 4 1 1 1 "
-                      "0 () 0 [9]",
-              .executed = 4480, .model = 4480, .bytes = 1456},
-    OpExample{.op = "aten::_cudnn_rnn",
-              .call = "[5,2,3] {[16,3] [16,4] [16] [16]} 4 - [1,2,4] [1,2,4] 2 4 0 1 0 - 1 0 () -",
-              .executed = 2240, .model = 2240, .bytes = 728},
-    // two layers in both directions, outputs of 4 projected to 2: first 2 x (16 x (3 + 2) + 8) = 176 weights,
-    // second 2 x (16 x (4 + 2) + 8) = 208; 30 + 384 + 10 x 4 elements
-    OpExample{.op = "aten::_cudnn_rnn",
-              .call = "[5,2,3] {[16,3]} 4 - [4,2,2] [4,2,4] 2 4 2 2 0 - 1 1 () -",
-              .executed = 7680, .model = 7680, .bytes = 1816},
-    OpExample{.op = "aten::_cudnn_rnn_backward",
-              .call = "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 0 () - [9] (1,1,1,1)",
-              .executed = 4480, .model = 4480, .bytes = 1456},
-    OpExample{.op = "aten::_cudnn_rnn_backward",
-              .call = "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 0 () - [9] (1,1,1,0)",
-              .executed = 2240, .model = 2240, .bytes = 728},
+    lstm("aten::mkldnn_rnn_layer",
+         "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] 0 () 2 4 1 1 0 0 1"),
+    lstm_backward("aten::mkldnn_rnn_layer_backward",
+                  "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] [5,2,4] [1,2,4] [1,2,4] [5,2,4] "
+                  "- - 0 2 4 1 1 1 0 () 0 [9]"),
+    lstm("aten::_cudnn_rnn",
+         "[5,2,3] {[16,3] [16,4] [16] [16]} 4 - [1,2,4] [1,2,4] 2 4 0 1 0 - 1 0 () -"),
+    // two layers in both directions, outputs of 4 projected to 2: first 2 x (16 x (3 + 2) + 8) =
+    // 176 weights, second 2 x (16 x (4 + 2) + 8) = 208; 30 + 384 + 10 x 4 elements
+    worked(
+        "aten::_cudnn_rnn", "[5,2,3] {[16,3]} 4 - [4,2,2] [4,2,4] 2 4 2 2 0 - 1 1 () -", 7680, 454),
+    lstm_backward("aten::_cudnn_rnn_backward",
+                  "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 0 () "
+                  "- [9] (1,1,1,1)"),
+    lstm("aten::_cudnn_rnn_backward",
+         "[5,2,3] {[16,3]} 4 [112] [1,2,4] [1,2,4] [5,2,4] [5,2,4] - - 2 4 0 1 0 - 1 0 () - [9] "
+         "(1,1,1,0)"),
     // GRU: 12 x 7 = 84 weights; 30 + 84 + 40 elements
-    OpExample{.op = "aten::miopen_rnn",
-              .call = "[5,2,3] {[12,3] [12,4]} 4 [1,2,4] - 3 4 1 0 - 1 0 () -",
-              .executed = 1680, .model = 1680, .bytes = 616},
-    OpExample{.op = "aten::miopen_rnn_backward",
-              .call = "[5,2,3] {[12,3]} 4 [84] [1,2,4] - [5,2,4] [5,2,4] - - 3 4 1 0 - 1 0 () - [9] (1,1,0,1)",
-              .executed = 3360, .model = 3360, .bytes = 1232},
-    OpExample{.op = "aten::_lstm_mps",
-              .call = "[5,2,3] {[1,2,4] [1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0",
-              .executed = 2240, .model = 2240, .bytes = 728},
-    OpExample{.op = "aten::lstm_mps_backward",
-              .call = "- - - [9] [9] [5,2,3] [9] {[1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0",
-              .executed = 4480, .model = 4480, .bytes = 1456},
+    worked("aten::miopen_rnn", "[5,2,3] {[12,3] [12,4]} 4 [1,2,4] - 3 4 1 0 - 1 0 () -", 1680, 154),
+    worked("aten::miopen_rnn_backward",
+           "[5,2,3] {[12,3]} 4 [84] [1,2,4] - [5,2,4] [5,2,4] - - 3 4 1 0 - 1 0 () - [9] (1,1,0,1)",
+           3360,
+           308),
+    lstm("aten::_lstm_mps", "[5,2,3] {[1,2,4] [1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0"),
+    lstm_backward("aten::lstm_mps_backward",
+                  "- - - [9] [9] [5,2,3] [9] {[1,2,4]} {[16,3] [16,4] [16] [16]} 1 1 - 1 0 0"),
     // one step of two sequences: 2 tokens; 6 + 112 + 8 elements
-    OpExample{.op = "quantized::quantized_lstm_cell_dynamic", .call = "[2,3] {[2,4] [2,4]} - - [16] [16] -> [2,4]",
-              .executed = 448, .model = 448, .bytes = 504},
-    OpExample{.op = "quantized::quantized_gru_cell_dynamic", .call = "[2,3] [2,4] - - [12] [12] -> [2,4]",
-              .executed = 336, .model = 336, .bytes = 392},
-    OpExample{.op = "quantized::quantized_rnn_relu_cell_dynamic", .call = "[2,3] [2,4] - - [4] [4] -> [2,4]",
-              .executed = 112, .model = 112, .bytes = 168},
-    OpExample{.op = "quantized::quantized_rnn_tanh_cell_dynamic", .call = "[2,3] [2,4] - - [4] [4] -> [2,4]",
-              .executed = 112, .model = 112, .bytes = 168},
+    worked("quantized::quantized_lstm_cell_dynamic",
+           "[2,3] {[2,4] [2,4]} - - [16] [16] -> [2,4]",
+           448,
+           126),
+    worked("quantized::quantized_gru_cell_dynamic", "[2,3] [2,4] - - [12] [12] -> [2,4]", 336, 98),
+    worked(
+        "quantized::quantized_rnn_relu_cell_dynamic", "[2,3] [2,4] - - [4] [4] -> [2,4]", 112, 42),
+    worked(
+        "quantized::quantized_rnn_tanh_cell_dynamic", "[2,3] [2,4] - - [4] [4] -> [2,4]", 112, 42),
 };
 
 }  // namespace
@@ -165,7 +181,9 @@ constexpr std::array examples = {
 extern const OpFamily rnn_plugin;
 constinit const OpFamily rnn_plugin{
     .name = "rnn",
-    .help = "2 x tokens x weights; the gradients of inputs and states, and of weights, each cost the same again",
+    .help =
+        "2 x tokens x weights; the gradients of inputs and states, and of weights, each cost the "
+        "same again",
     .source = "definitions of torch.nn.LSTM, GRU and RNN; 4, 3 and 1 gates",
     .rules = rules,
     .examples = examples};

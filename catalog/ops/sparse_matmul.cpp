@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with a factor that keeps two of every four elements.  Only those that are kept cost anything; to set
-// the work against a peak that counts the others too, choose the sparse peak and double it.
+// Products with a factor that keeps two of every four elements.  Only those that are kept cost
+// anything; to set the work against a peak that counts the others too, choose the sparse peak and
+// double it.
 //
-// Not here, because shapes do not tell their work: products with coordinate or compressed-row tensors.
+// Not here, because shapes do not tell their work: products with coordinate or compressed-row
+// tensors.
 #include "matmul_cost.h"
 
 #include <array>
@@ -13,7 +15,9 @@ namespace {
 
 std::optional<OpCost> cost(const Arg& dense, WideInt kept, WideInt columns, WideInt results) {
   const Flops work{2 * kept * columns};
-  return OpCost{.executed = work, .model = work, .bytes = {(kept + dense.elements() + results) * dense.bits() / 8}};
+  return OpCost{.executed = work,
+                .model = work,
+                .bytes = {(kept + dense.elements() + results) * dense.bits() / 8}};
 }
 
 /// A sparse [m, k / 2] times a dense [k, n].
@@ -43,21 +47,22 @@ std::optional<OpCost> compressed(const OpCall& call) {
 
 constexpr std::array rules = {
     OpRule{.name = "aten::_sparse_semi_structured_mm", .price = product<0, 2>},
-    OpRule{.name = "aten::_sparse_semi_structured_addmm", .price = product<1, 3>, .dtype_argument = 1},
+    OpRule{
+        .name = "aten::_sparse_semi_structured_addmm", .price = product<1, 3>, .dtype_argument = 1},
     OpRule{.name = "aten::_sparse_semi_structured_linear", .price = linear},
     OpRule{.name = "aten::_cslt_sparse_mm", .price = compressed, .dtype_argument = 1},
 };
 
 // Half of a 2 x 8 matrix times 8 x 3: 2 * 8 * 3 FLOPs; 8 + 24 + 6 elements.
+constexpr OpExample worked(std::string_view op, std::string_view call) {
+  return {.op = op, .call = call, .executed = 48, .model = 48, .bytes = 76};
+}
+
 constexpr std::array examples = {
-    OpExample{.op = "aten::_sparse_semi_structured_mm", .call = "bf16[2,4] int32[2,1] bf16[8,3]",
-              .executed = 48, .model = 48, .bytes = 76},
-    OpExample{.op = "aten::_sparse_semi_structured_addmm", .call = "bf16[2] bf16[2,4] int32[2,1] bf16[8,3]",
-              .executed = 48, .model = 48, .bytes = 76},
-    OpExample{.op = "aten::_sparse_semi_structured_linear", .call = "bf16[3,8] bf16[2,4] int32[2,1]",
-              .executed = 48, .model = 48, .bytes = 76},
-    OpExample{.op = "aten::_cslt_sparse_mm", .call = "bf16[99] bf16[8,3] - -> bf16[2,3]",
-              .executed = 48, .model = 48, .bytes = 76},
+    worked("aten::_sparse_semi_structured_mm", "bf16[2,4] int32[2,1] bf16[8,3]"),
+    worked("aten::_sparse_semi_structured_addmm", "bf16[2] bf16[2,4] int32[2,1] bf16[8,3]"),
+    worked("aten::_sparse_semi_structured_linear", "bf16[3,8] bf16[2,4] int32[2,1]"),
+    worked("aten::_cslt_sparse_mm", "bf16[99] bf16[8,3] - -> bf16[2,3]"),
 };
 
 }  // namespace
@@ -66,7 +71,8 @@ extern const OpFamily sparse_matmul_plugin;
 constinit const OpFamily sparse_matmul_plugin{
     .name = "sparse_matmul",
     .help = "2 x kept weights x columns for products with two of every four weights kept",
-    .source = "definition: one multiply and one add a kept weight and column; layouts as in torch.sparse",
+    .source =
+        "definition: one multiply and one add a kept weight and column; layouts as in torch.sparse",
     .rules = rules,
     .examples = examples};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The product of three tensors that bilinear layers and their gradients are made of: first the first two, summed
-// over what the third does not have, then the third.
+// The product of three tensors that bilinear layers and their gradients are made of: first the
+// first two, summed over what the third does not have, then the third.
 #include <flopmeter/catalog/op_rule.h>
 
 #include <algorithm>
@@ -42,7 +42,8 @@ std::optional<OpCost> price(const OpCall& call) {
   bool first_sums = false;
   bool second_sums = false;
   for (int d = 0; d < rank; ++d) {
-    const std::int64_t pair = std::max(extent(factors[0], expanded[0], d), extent(factors[1], expanded[1], d));
+    const std::int64_t pair =
+        std::max(extent(factors[0], expanded[0], d), extent(factors[1], expanded[1], d));
     const std::int64_t third = extent(factors[2], expanded[2], d);
     const bool sum = contains(summed, d);
     const bool early = sum && contains(expanded[2], d);
@@ -54,7 +55,8 @@ std::optional<OpCost> price(const OpCall& call) {
   }
   // Without a sum a product is elementwise.
   const Flops work{(first_sums ? 2 * first : 0) + (second_sums ? 2 * second : 0)};
-  const WideInt elements = factors[0].elements() + factors[1].elements() + factors[2].elements() + result;
+  const WideInt elements =
+      factors[0].elements() + factors[1].elements() + factors[2].elements() + result;
   return OpCost{.executed = work, .model = work, .bytes = {elements * factors[0].bits() / 8}};
 }
 
@@ -62,12 +64,19 @@ constexpr std::array rules = {OpRule{.name = "aten::_trilinear", .price = price}
 
 constexpr std::array examples = {
     // bilinear on 5 rows of 2 and 3 inputs with 4 outputs, dimensions (row, output, first, second):
-    // 5 x 4 x 2 x 3 multiply-adds with the weight, 5 x 4 x 3 with the second input; 10 + 24 + 15 + 20 elements
-    OpExample{.op = "aten::_trilinear", .call = "[5,2] [4,2,3] [5,3] (1,3) (0) (1,2) (2,3) 1",
-              .executed = 360, .model = 360, .bytes = 276},
+    // 5 x 4 x 2 x 3 multiply-adds with the weight, 5 x 4 x 3 with the second input; 10 + 24 + 15 +
+    // 20 elements
+    OpExample{.op = "aten::_trilinear",
+              .call = "[5,2] [4,2,3] [5,3] (1,3) (0) (1,2) (2,3) 1",
+              .executed = 360,
+              .model = 360,
+              .bytes = 276},
     // the gradient of its weight: 5 x 4 x 2 elementwise, then 5 x 4 x 2 x 3 summed over rows
-    OpExample{.op = "aten::_trilinear", .call = "[5,2] [5,4] [5,3] (1,3) (2,3) (1,2) (0) 1",
-              .executed = 240, .model = 240, .bytes = 276},
+    OpExample{.op = "aten::_trilinear",
+              .call = "[5,2] [5,4] [5,3] (1,3) (2,3) (1,2) (0) 1",
+              .executed = 240,
+              .model = 240,
+              .bytes = 276},
 };
 
 }  // namespace

@@ -14,15 +14,18 @@ WideInt squared_pieces(WideInt length, WideInt window) {
 
 WideInt twice_text_pairs(const AttentionSpec& spec,
                          std::int64_t length,
-                         Policy::Pairs policy,
+                         const Policy& policy,
                          AttentionKernel kernel) {
   using Shape = MaskPairs::Shape;
   const WideInt all = 2 * WideInt{length} * length;
   const bool plain = spec.mask.shape == Shape::causal;
-  switch (policy) {
+  const bool band = policy.windows_as_bands && spec.mask.shape == Shape::window;
+  const WideInt banded = 2 * WideInt{length} * std::min(length, spec.mask.size);
+  switch (policy.pairs) {
     case Policy::Pairs::full:
-      return all;
+      return band ? banded : all;
     case Policy::Pairs::half:
+      if (band) return banded / 2;
       if (plain) return all / 2;
       break;
     case Policy::Pairs::kernel:
@@ -45,18 +48,22 @@ WideInt twice_text_pairs(const AttentionSpec& spec,
 BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
   const VisionPlan& plan = model.vision;
   WideInt patches = 0;
+  WideInt tower = 0;
   WideInt visual = 0;
   for (const ImageGrid& image : batch.images) {
     if (plan.kind == VisionPlan::Kind::fixed) {
-      patches += WideInt{image.count} * plan.tower_tokens;
+      const WideInt tokens = WideInt{plan.patches} + plan.class_tokens;
+      patches += WideInt{image.count} * plan.patches;
+      tower += image.count * tokens;
       visual += WideInt{image.count} * plan.visual_tokens;
-      image_pairs_ += WideInt{image.count} * plan.tower_tokens * plan.tower_tokens;
+      image_pairs_ += image.count * tokens * tokens;
     } else if (plan.kind == VisionPlan::Kind::grid) {
       // Attention runs inside each frame; windows are cut in units of merged patches.
       const WideInt frames = WideInt{image.count} * image.t;
       const WideInt frame = WideInt{image.h} * image.w;
       const WideInt cell = WideInt{plan.merge} * plan.merge;
       patches += frames * frame;
+      tower += frames * frame;
       visual += frames * frame / cell;
       frame_pairs_ += frames * frame * frame;
       if (plan.window > 0) {
@@ -66,12 +73,12 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
       }
     }
   }
-  rows_ = {batch.tokens(), patches, visual};
+  rows_ = {batch.tokens(), patches, tower, visual};
 }
 
 WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,
                                 const Batch& batch,
-                                Policy::Pairs policy,
+                                const Policy& policy,
                                 AttentionKernel kernel) const {
   switch (spec.over) {
     case AttentionSpec::Over::frames:

@@ -17,23 +17,40 @@ class BatchSizes {
   /// Twice the (query, key) pairs of one layer.
   [[nodiscard]] WideInt twice_pairs(const AttentionSpec& spec,
                                     const Batch& batch,
-                                    Policy::Pairs policy,
+                                    const Policy& policy,
                                     AttentionKernel kernel) const;
 
  private:
-  std::array<WideInt, 3> rows_{};
+  std::array<WideInt, 4> rows_{};
   WideInt frame_pairs_ = 0;
   WideInt window_pairs_ = 0;
   WideInt image_pairs_ = 0;
 };
 
-bool is_trainable(const Trainable& trainable,
-                  const LayerRun& run,
-                  const Node& node,
-                  std::int64_t number);
+/// Which parameters of a node get gradients.
+struct Trained {
+  bool weight = true;
+  bool bias = true;
+
+  bool operator==(const Trained&) const = default;
+};
+
+/// The parameter that tied heads share: "model.embed_tokens.weight".
+std::string embedding_name(const Model& model);
+
+/// `embedding` is embedding_name() of the model.
+Trained trained(const Trainable& trainable,
+                const LayerRun& run,
+                const Node& node,
+                std::int64_t number,
+                std::string_view embedding);
 bool is_adapted(const Trainable& trainable,
                 const LayerRun& run,
                 const Node& node,
                 std::int64_t number);
+
+/// Elements of one weight of a node, its bias apart; none for a tied one.
+WideInt weight_count(const Node& node);
+WideInt bias_count(const Node& node);
 
 }  // namespace flopmeter

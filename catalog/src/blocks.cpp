@@ -4,7 +4,7 @@
 namespace flopmeter {
 
 Value norm(LayerBuilder& layer, Value x, std::string_view name, std::int64_t width, bool bias) {
-  return layer.parameters(x, name, bias ? 2 * width : width);
+  return layer.parameters(x, name, width, bias);
 }
 
 Value attention_block(LayerBuilder& layer, Value x, const AttentionBlock& spec) {
@@ -23,8 +23,9 @@ Value attention_block(LayerBuilder& layer, Value x, const AttentionBlock& spec) 
   Value k = fused ? q : project(spec.names.k, kv_width);
   const Value v = fused ? q : project(spec.names.v, kv_width);
   if (!spec.q_norm.empty()) {
-    q = norm(layer, q, spec.q_norm, spec.norm_whole_width ? q_width : spec.head_dim);
-    k = norm(layer, k, spec.k_norm, spec.norm_whole_width ? kv_width : spec.head_dim);
+    const bool whole = spec.norm_whole_width;
+    q = norm(layer, q, spec.q_norm, whole ? q_width : spec.head_dim, spec.norm_bias);
+    k = norm(layer, k, spec.k_norm, whole ? kv_width : spec.head_dim, spec.norm_bias);
   }
   const Value core = layer.attention(q,
                                      k,
@@ -44,17 +45,19 @@ Value attention_block(LayerBuilder& layer, Value x, const AttentionBlock& spec) 
 }
 
 Value mlp_block(LayerBuilder& layer, Value x, const MlpBlock& spec) {
+  const bool fused = spec.gated && spec.gate.empty();
   const auto widen = [&](std::string_view name) {
     return layer.linear(x,
                         {.name = name,
                          .in = spec.hidden,
-                         .out = spec.ffn,
+                         .out = fused ? 2 * spec.ffn : spec.ffn,
                          .bias = spec.bias,
                          .component = spec.component,
                          .rows = spec.rows});
   };
-  Value inner = spec.gated ? widen(spec.gate) : widen(spec.up);
-  if (spec.gated) inner = layer.sum(inner, widen(spec.up));
+  const bool apart = spec.gated && !fused;
+  Value inner = widen(apart ? spec.gate : spec.up);
+  if (apart) inner = layer.sum(inner, widen(spec.up));
   return layer.linear(inner,
                       {.name = spec.down,
                        .in = spec.ffn,
@@ -85,7 +88,13 @@ void set_facts(Model& model,
 
 void open_decoder(ModelBuilder& builder, const DecoderFrame& frame) {
   builder.once(frame.prefix, [&](LayerBuilder& layer) {
-    layer.output(layer.embedding(frame.embed, frame.vocab, frame.hidden));
+    Value x = layer.embedding(frame.embed, frame.vocab, frame.hidden);
+    if (!frame.embed_positions.empty()) {
+      x = layer.sum(x, layer.embedding(frame.embed_positions, frame.positions, frame.hidden));
+    }
+    if (!frame.embed_norm.empty())
+      x = norm(layer, x, frame.embed_norm, frame.hidden, frame.norm_bias);
+    layer.output(x);
   });
 }
 

@@ -29,6 +29,7 @@ struct AttentionBlock {
   std::string_view q_norm;  ///< names, where queries and keys are normalised
   std::string_view k_norm;
   bool norm_whole_width = false;  ///< the norms span all heads and not one
+  bool norm_bias = false;
   MaskPairs mask{};
   bool mask_tensor = false;
   ProjectionNames names{};
@@ -36,7 +37,7 @@ struct AttentionBlock {
 
 Value attention_block(LayerBuilder& layer, Value x, const AttentionBlock& spec);
 
-/// Two matrices, or three when gated.
+/// Two matrices, or three when gated; an empty gate means that up holds both.
 struct MlpBlock {
   std::int64_t hidden = 0;
   std::int64_t ffn = 0;
@@ -68,10 +69,13 @@ void set_facts(Model& model,
 struct DecoderFrame {
   std::string_view prefix = "model.";  ///< before embed_tokens, norm
   std::string_view embed = "embed_tokens";
+  std::string_view embed_positions;  ///< learned positions, where there are any
+  std::string_view embed_norm;
   std::string_view final_norm = "norm";
   std::string_view head = "lm_head";
   std::int64_t hidden = 0;
   std::int64_t vocab = 0;
+  std::int64_t positions = 0;
   bool tied = false;
   bool norm_bias = false;
   bool head_bias = false;

@@ -171,6 +171,12 @@ bool Config::has(std::string_view key) const {
   return find({key}) != nullptr;
 }
 
+bool Config::is_null(std::string_view key) const {
+  if (node_ == nullptr) return false;
+  const auto at = json(node_).find(key);
+  return at != json(node_).end() && at->is_null();
+}
+
 Config Config::child(std::string_view key) const {
   const void* value = find({key});
   const std::string path = path_ + std::string{key} + ".";

@@ -60,11 +60,13 @@ Value LayerBuilder::attention(Value q, Value k, Value v, const AttentionSpec& sp
              {q, k, v});
 }
 
-Value LayerBuilder::parameters(Value x,
-                               std::string_view name,
-                               WideInt number,
-                               Component component) {
-  return add({.kind = Node::Kind::parameters, .component = component, .name = name, .in = number},
+Value LayerBuilder::parameters(
+    Value x, std::string_view name, WideInt number, bool bias, Component component) {
+  return add({.kind = Node::Kind::parameters,
+              .component = component,
+              .bias = bias,
+              .name = name,
+              .in = number},
              {x});
 }
 
@@ -112,12 +114,16 @@ Value LayerBuilder::sum(Value a, Value b) {
   return add({.kind = Node::Kind::sum}, {a, b});
 }
 
+Value LayerBuilder::product(Value a, Value b) {
+  return add({.kind = Node::Kind::sum, .keeps = true}, {a, b});
+}
+
 void LayerBuilder::output(Value x) {
   kind_.output = x.id;
   // A checkpointed layer is recomputed until the last tensor that backward needs is there again.  A
   // final linear saves its input before it runs, and the residual addition behind it saves nothing.
   const auto last = std::find_if(kind_.nodes.rbegin(), kind_.nodes.rend(), [](const Node& node) {
-    return node.kind != Node::Kind::sum;
+    return node.kind != Node::Kind::sum || node.keeps;
   });
   if (last != kind_.nodes.rend() && last->kind == Node::Kind::linear) last->last_saved = true;
 }
@@ -149,15 +155,16 @@ void ModelBuilder::layers(std::string_view prefix,
                           std::int64_t first) {
   std::vector<std::pair<int, std::uint16_t>> described;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const auto known = std::find_if(described.begin(), described.end(), [&](const auto& entry) {
+    auto known = std::find_if(described.begin(), described.end(), [&](const auto& entry) {
       return entry.first == kinds[i];
     });
     if (known == described.end()) {
       LayerBuilder builder{model.kinds.emplace_back()};
       describe(builder, kinds[i]);
-      described.emplace_back(kinds[i], static_cast<std::uint16_t>(model.kinds.size() - 1));
+      const auto kind = static_cast<std::uint16_t>(model.kinds.size() - 1);
+      known = described.insert(described.end(), {kinds[i], kind});
     }
-    const std::uint16_t kind = known == described.end() ? described.back().second : known->second;
+    const std::uint16_t kind = known->second;
     LayerRun* last = model.runs.empty() || i == 0 ? nullptr : &model.runs.back();
     if (last != nullptr && last->kind == kind) {
       ++last->count;

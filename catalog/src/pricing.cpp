@@ -12,8 +12,8 @@ namespace {
 /// What gets gradients in one layer.
 struct LayerGrads {
   bool input = false;
-  std::vector<bool> trainable;  ///< by node
-  std::vector<bool> adapted;    ///< by node: has a LoRA adapter
+  std::vector<Trained> trained;  ///< by node; empty: everything is
+  std::vector<bool> adapted;     ///< by node: has a LoRA adapter
 
   bool operator==(const LayerGrads&) const = default;
 };
@@ -22,19 +22,24 @@ struct LayerGrads {
 class Pricer {
  public:
   Pricer(const Model& model, const Batch& batch, const Training& training, const Policy& policy)
-      : model_(model), sizes_(model, batch), batch_(batch), training_(training), policy_(policy) {}
+      : model_(model), sizes_(model, batch), batch_(batch), training_(training), policy_(policy) {
+    if (training.trainable.kind == Trainable::Kind::freeze) embedding_ = embedding_name(model);
+  }
 
   Breakdown run() {
+    using Mtp = Training::Mtp;
+    const bool mtp =
+        training_.mtp == Mtp::on || (training_.mtp == Mtp::by_convention && policy_.mtp);
     for (const LayerRun& run : model_.runs) {
-      if (!run.mtp || training_.mtp) price_run(run);
+      if (!run.mtp || mtp) price_run(run);
     }
     return total_;
   }
 
  private:
   [[nodiscard]] bool eager() const {
-    const bool as_run =
-        policy_.pairs == Policy::Pairs::kernel || policy_.pairs == Policy::Pairs::op_stream;
+    const bool as_run = policy_.attention_recomputes || policy_.pairs == Policy::Pairs::kernel ||
+                        policy_.pairs == Policy::Pairs::op_stream;
     return as_run && training_.attention == AttentionKernel::eager;
   }
 
@@ -42,6 +47,7 @@ class Pricer {
     const LayerKind& kind = model_.kinds[run.kind];
     bool& stream = run.stream == LayerRun::Stream::vision ? vision_grad_ : text_grad_;
     if (run.joins_vision) stream = stream || vision_grad_;
+    const bool before = stream;
     std::optional<LayerGrads> priced;
     bool output = false;
     Breakdown cost;
@@ -59,6 +65,7 @@ class Pricer {
       accumulate(cost, times);
       if (settled) break;
     }
+    if (run.mtp || run.unread) stream = before;  // a side branch: what follows does not read it
   }
 
   void accumulate(const Breakdown& cost, WideInt times) {
@@ -73,14 +80,12 @@ class Pricer {
                                        const LayerKind& kind,
                                        std::int64_t number,
                                        bool input) const {
-    LayerGrads grads{.input = input, .trainable = {}, .adapted = {}};
+    LayerGrads grads{.input = input, .trained = {}, .adapted = {}};
     const Trainable& trainable = training_.trainable;
     if (trainable.kind == Trainable::Kind::all) return grads;
-    grads.trainable.resize(kind.nodes.size());
-    grads.adapted.resize(kind.nodes.size());
-    for (std::size_t n = 0; n < kind.nodes.size(); ++n) {
-      grads.trainable[n] = is_trainable(trainable, run, kind.nodes[n], number);
-      grads.adapted[n] = is_adapted(trainable, run, kind.nodes[n], number);
+    for (const Node& node : kind.nodes) {
+      grads.trained.push_back(trained(trainable, run, node, number, embedding_));
+      grads.adapted.push_back(is_adapted(trainable, run, node, number));
     }
     return grads;
   }
@@ -95,18 +100,19 @@ class Pricer {
     Breakdown skipped;  // what recompute leaves out
     for (std::size_t n = 0; n < kind.nodes.size(); ++n) {
       const Node& node = kind.nodes[n];
-      const bool trainable = grads.trainable.empty() || grads.trainable[n];
+      const Trained own = grads.trained.empty() ? Trained{} : grads.trained[n];
       const bool adapted = !grads.adapted.empty() && grads.adapted[n];
       bool inputs_need = false;
       for (std::uint8_t i = 0; i < node.input_count; ++i)
         inputs_need = inputs_need || needs_[node.inputs[i]];
-      const bool has_weights = node.kind != Node::Kind::sum && node.kind != Node::Kind::attention;
-      needs_[node.output] = inputs_need || adapted || (has_weights && trainable);
-      if (counts(node.component)) price_node(node, inputs_need, trainable, adapted, cost, skipped);
+      const bool weight = own.weight && (node.tied || weight_count(node) > 0);
+      const bool bias = own.bias && bias_count(node) > 0;
+      needs_[node.output] = inputs_need || adapted || weight || bias;
+      if (counts(node.component)) price_node(node, inputs_need, own.weight, adapted, cost, skipped);
     }
     const bool output = needs_[kind.output];
-    if (output && !training_.forward_only) recompute(run, cost, skipped);
-    if (training_.forward_only) {
+    if (output && !training_.forward_only && !run.unread) recompute(run, cost, skipped);
+    if (training_.forward_only || run.unread) {
       for (PartFlops& part : cost.parts) part.backward = {};
     }
     return output;
@@ -132,7 +138,8 @@ class Pricer {
                   Breakdown& cost,
                   Breakdown& skipped) const {
     PartFlops& part = cost[node.component];
-    const WideInt rows = sizes_.rows(node.rows);
+    const bool per_patch = policy_.merger_per_patch && node.rows == Rows::visual;
+    const WideInt rows = sizes_.rows(per_patch ? Rows::patches : node.rows);
     switch (node.kind) {
       case Node::Kind::linear: {
         const Flops forward =
@@ -160,8 +167,11 @@ class Pricer {
             part,
             flops(DeltaRule{.tokens = rows, .heads = node.in, .d_k = 1, .d_v = node.out}),
             input_grad);
-      case Node::Kind::parameters:
       case Node::Kind::embedding:
+        if (policy_.embedding_as_matmul && node.in == model_.facts.vocab)
+          weighted(part, flops(Matmul{.m = rows, .n = node.out, .k = node.in}), true, true);
+        return;
+      case Node::Kind::parameters:
       case Node::Kind::sum:
         return;
     }
@@ -187,9 +197,9 @@ class Pricer {
   void price_attention(const Node& node, PartFlops& part) const {
     const AttentionSpec& spec = node.attention;
     // Twice the pairs, so that s^2 / 2 stays an integer.
-    const WideInt twice = sizes_.twice_pairs(spec, batch_, policy_.pairs, training_.attention);
+    const WideInt twice = sizes_.twice_pairs(spec, batch_, policy_, training_.attention);
     const Flops scores{twice * spec.heads * spec.d_qk};
-    const Flops values{twice * spec.heads * spec.d_v};
+    const Flops values{twice * spec.heads * (policy_.values_as_keys ? spec.d_qk : spec.d_v)};
     part.forward += scores + values;
     const bool q = needs_[node.inputs[0]];
     const bool k = needs_[node.inputs[1]];
@@ -218,6 +228,7 @@ class Pricer {
   const Batch& batch_;
   const Training& training_;
   const Policy& policy_;
+  std::string embedding_;  ///< name of the weight that tied heads share
   Breakdown total_;
   bool text_grad_ = false;
   bool vision_grad_ = false;

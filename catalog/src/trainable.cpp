@@ -15,14 +15,48 @@ std::string full_name(const LayerRun& run, const Node& node, std::int64_t number
 
 }  // namespace
 
-bool is_trainable(const Trainable& trainable,
-                  const LayerRun& run,
-                  const Node& node,
-                  std::int64_t number) {
-  if (trainable.kind == Trainable::Kind::all) return true;
-  if (trainable.kind == Trainable::Kind::lora) return false;
+std::string embedding_name(const Model& model) {
+  for (const LayerRun& run : model.runs) {
+    for (const Node& node : model.kinds[run.kind].nodes) {
+      if (node.kind == Node::Kind::embedding) return full_name(run, node, run.first) + ".weight";
+    }
+  }
+  return {};
+}
+
+Trained trained(const Trainable& trainable,
+                const LayerRun& run,
+                const Node& node,
+                std::int64_t number,
+                std::string_view embedding) {
+  if (trainable.kind == Trainable::Kind::all) return {};
+  if (trainable.kind == Trainable::Kind::lora) return {.weight = false, .bias = false};
   const std::string name = full_name(run, node, number);
-  return !glob_match(trainable.pattern, name) && !glob_match(trainable.pattern, name + ".weight");
+  const auto frozen = [&](std::string_view parameter) {
+    return glob_match(trainable.pattern, parameter);
+  };
+  const bool module = frozen(name);
+  // A tied weight has one name, as torch's named_parameters() tells it: the embedding's.
+  const bool weight = node.tied ? frozen(embedding) : module || frozen(name + ".weight");
+  return {.weight = !weight, .bias = !module && !frozen(name + ".bias")};
+}
+
+WideInt weight_count(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::linear:
+    case Node::Kind::convolution:
+    case Node::Kind::embedding:
+      return node.tied ? 0 : node.in * node.out;
+    case Node::Kind::parameters:
+      return node.in;
+    default:
+      return 0;
+  }
+}
+
+WideInt bias_count(const Node& node) {
+  if (!node.bias) return 0;
+  return node.kind == Node::Kind::parameters ? node.in : node.out;
 }
 
 bool is_adapted(const Trainable& trainable,
@@ -33,7 +67,7 @@ bool is_adapted(const Trainable& trainable,
       node.experts > 1)
     return false;
   if (trainable.pattern.empty()) {  // every linear of the layers, neither head nor router
-    return node.component != Component::lm_head && node.component != Component::router;
+    return node.component != Component::lm_head && node.component != Component::router && !node.tied;
   }
   return glob_match(trainable.pattern, full_name(run, node, number));
 }
@@ -63,35 +97,25 @@ ParameterCounts count_parameters(const Model& model, const Training& training) {
     counts.total = counts.active = counts.trainable = *model.bare_parameters;
     return counts;
   }
+  const std::string embedding = embedding_name(model);
   for (const LayerRun& run : model.runs) {
-    if (run.mtp && !training.mtp) continue;
+    if (run.mtp && training.mtp != Training::Mtp::on) continue;
     for (const Node& node : model.kinds[run.kind].nodes) {
-      WideInt one = 0;
-      switch (node.kind) {
-        case Node::Kind::linear:
-        case Node::Kind::convolution:
-          one = (node.tied ? 0 : node.in * node.out) + (node.bias ? node.out : 0);
-          break;
-        case Node::Kind::parameters:
-          one = node.in;
-          break;
-        case Node::Kind::embedding:
-          one = node.in * node.out;
-          counts.embedding += one * run.count;
-          break;
-        default:
-          break;
-      }
+      const WideInt weight = weight_count(node);
+      const WideInt bias = bias_count(node);
+      const WideInt one = weight + bias;
+      if (node.kind == Node::Kind::embedding) counts.embedding += one * run.count;
       counts.total += one * node.experts * run.count;
       counts.active += one * node.active * run.count;
-      for (std::int64_t i = 0; i < run.count; ++i) {
-        if (trainable.kind == Trainable::Kind::all) {
-          counts.trainable += one * node.experts * run.count;
-          break;
-        }
-        if (is_trainable(trainable, run, node, run.first + i))
-          counts.trainable += one * node.experts;
-        if (is_adapted(trainable, run, node, run.first + i))
+      if (trainable.kind == Trainable::Kind::all) {
+        counts.trainable += one * node.experts * run.count;
+        continue;
+      }
+      for (std::int64_t i = run.first; i < run.first + run.count; ++i) {
+        const Trained parts = trained(trainable, run, node, i, embedding);
+        if (parts.weight) counts.trainable += weight * node.experts;
+        if (parts.bias) counts.trainable += bias * node.experts;
+        if (is_adapted(trainable, run, node, i))
           counts.trainable += trainable.lora_rank * (node.in + node.out);
       }
     }

@@ -41,7 +41,8 @@ TEST(OpContract, every_rule_has_an_example) {
     std::set<std::string_view> shown;
     for (const OpExample& example : family->examples) shown.insert(example.op);
     for (const OpRule& rule : family->rules) EXPECT_TRUE(shown.contains(rule.name)) << rule.name;
-    EXPECT_EQ(shown.size(), family->rules.size()) << family->name << " has an example of another family";
+    EXPECT_EQ(shown.size(), family->rules.size())
+        << family->name << " has an example of another family";
   }
 }
 
@@ -104,18 +105,25 @@ TEST(OpContract, an_example_cut_short_or_of_another_rank_never_crashes) {
 TEST(OpContract, any_mixture_of_arguments_is_priced_or_refused) {
   std::mt19937 random(7);
   const std::vector<std::int64_t> values = {0, 3, 1, 2, 0, 5, 1};
-  const auto below = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto below = [&random](int n) {
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+  };
   for (int round = 0; round < 300; ++round) {
     std::vector<Arg> items(3);
     std::vector<Arg> args(static_cast<std::size_t>(below(20)));
     const auto any = [&](int kinds) {
       const auto part = std::span{values}.first(static_cast<std::size_t>(below(8)));
       switch (below(kinds)) {
-        case 0: return Arg{};
-        case 1: return Arg::number(below(5) - 1);
-        case 2: return Arg::list(part);
-        case 3: return Arg::tensors(items);
-        default: return Arg::tensor(part, static_cast<Dtype>(below(dtype_count)));
+        case 0:
+          return Arg{};
+        case 1:
+          return Arg::number(below(5) - 1);
+        case 2:
+          return Arg::list(part);
+        case 3:
+          return Arg::tensors(items);
+        default:
+          return Arg::tensor(part, static_cast<Dtype>(below(dtype_count)));
       }
     };
     for (Arg& item : items) item = Arg::tensor(values);
@@ -139,7 +147,8 @@ TEST(FindOpRule, overloads_and_in_place_forms_have_their_operators_rule) {
 }
 
 TEST(OpCallText, says_which_word_it_cannot_read) {
-  for (const std::string_view text : {"[2,3", "[2,,3]", "[2,]", "x[2]", "bf16(1)", "{[2]", "{1}", "abc", "1.5"}) {
+  for (const std::string_view text :
+       {"[2,3", "[2,,3]", "[2,]", "x[2]", "bf16(1)", "{[2]", "{1}", "abc", "1.5"}) {
     EXPECT_FALSE(parse_op_call(text)) << text;
   }
 }

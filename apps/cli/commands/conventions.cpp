@@ -9,7 +9,8 @@ namespace {
 std::vector<CatalogRow> rows() {
   std::vector<CatalogRow> all;
   for (const Convention* c : conventions()) {
-    all.push_back({std::string{c->name}, {{"help", std::string{c->help}}, {"source", std::string{c->source}}}});
+    all.push_back({std::string{c->name},
+                   {{"help", std::string{c->help}}, {"source", std::string{c->source}}}});
   }
   return all;
 }
@@ -18,8 +19,9 @@ std::vector<CatalogRow> rows() {
 
 extern const Command conventions_plugin;
 constinit const Command conventions_plugin{
-    .name = "conventions", .help = "What counts as model FLOPs: ours and others'", .order = 24, .set_up = [](CLI::App& app) {
-      return catalog_command(app, "convention", rows);
-    }};
+    .name = "conventions",
+    .help = "What counts as model FLOPs: ours and others'",
+    .order = 24,
+    .set_up = [](CLI::App& app) { return catalog_command(app, "convention", rows); }};
 
 }  // namespace flopmeter

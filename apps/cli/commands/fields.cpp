@@ -9,8 +9,11 @@ namespace {
 std::vector<CatalogRow> rows() {
   std::vector<CatalogRow> all;
   for (const Field& field : step_fields()) {
-    const std::string name = field.group.empty() ? std::string{field.name} : std::string{field.group} + "." + std::string{field.name};
-    all.push_back({name, {{"unit", std::string{to_string(field.unit)}}, {"help", std::string{field.help}}}});
+    const std::string name = field.group.empty()
+                                 ? std::string{field.name}
+                                 : std::string{field.group} + "." + std::string{field.name};
+    all.push_back(
+        {name, {{"unit", std::string{to_string(field.unit)}}, {"help", std::string{field.help}}}});
   }
   return all;
 }
@@ -19,8 +22,9 @@ std::vector<CatalogRow> rows() {
 
 extern const Command fields_plugin;
 constinit const Command fields_plugin{
-    .name = "fields", .help = "What a record of a step holds", .order = 25, .set_up = [](CLI::App& app) {
-      return catalog_command(app, "field", rows);
-    }};
+    .name = "fields",
+    .help = "What a record of a step holds",
+    .order = 25,
+    .set_up = [](CLI::App& app) { return catalog_command(app, "field", rows); }};
 
 }  // namespace flopmeter

@@ -28,8 +28,9 @@ std::vector<CatalogRow> rows() {
 
 extern const Command models_plugin;
 constinit const Command models_plugin{
-    .name = "models", .help = "Well-known models by name", .order = 22, .set_up = [](CLI::App& app) {
-      return catalog_command(app, "model", rows);
-    }};
+    .name = "models",
+    .help = "Well-known models by name",
+    .order = 22,
+    .set_up = [](CLI::App& app) { return catalog_command(app, "model", rows); }};
 
 }  // namespace flopmeter

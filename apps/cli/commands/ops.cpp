@@ -23,8 +23,9 @@ std::vector<CatalogRow> rows() {
 
 extern const Command ops_plugin;
 constinit const Command ops_plugin{
-    .name = "ops", .help = "Operators with a price, and the price", .order = 23, .set_up = [](CLI::App& app) {
-      return catalog_command(app, "operator", rows);
-    }};
+    .name = "ops",
+    .help = "Operators with a price, and the price",
+    .order = 23,
+    .set_up = [](CLI::App& app) { return catalog_command(app, "operator", rows); }};
 
 }  // namespace flopmeter

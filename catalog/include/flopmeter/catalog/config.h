@@ -39,6 +39,8 @@ class Config {
 
   /// Present and not null.
   [[nodiscard]] bool has(std::string_view key) const;
+  /// Present and null: not the same as left out where the class has a default.
+  [[nodiscard]] bool is_null(std::string_view key) const;
   /// A nested object; an empty one where it is missing.
   [[nodiscard]] Config child(std::string_view key) const;
 

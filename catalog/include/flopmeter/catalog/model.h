@@ -41,7 +41,8 @@ std::string_view to_string(Component component);
 /// How many rows an operation works on.
 enum class Rows : std::uint8_t {
   tokens,   ///< every token of every sequence
-  patches,  ///< what the vision tower sees
+  patches,  ///< patches of images
+  tower,    ///< what the vision tower works on: patches, and class tokens where it has them
   visual,   ///< visual tokens that the language model sees
 };
 
@@ -94,6 +95,7 @@ struct Node {
   bool bias = false;
   bool tied = false;
   bool last_saved = false;  ///< a checkpoint's recompute stops before it runs
+  bool keeps = false;       ///< sum: backward needs its inputs
   std::uint16_t inputs[3] = {0, 0, 0};
   std::uint8_t input_count = 0;
   std::uint16_t output = 0;
@@ -123,12 +125,14 @@ struct LayerRun {
   bool checkpointed = false;  ///< recomputed under full activation checkpointing
   bool joins_vision = false;  ///< the vision stream flows in before it
   bool mtp = false;           ///< multi-token prediction: left out unless asked for
+  bool unread = false;        ///< nothing reads its output: it runs forward and has no gradient
 };
 
 /// How images become tokens.
 struct VisionPlan {
   enum class Kind : std::uint8_t { none, fixed, grid } kind = Kind::none;
-  std::int64_t tower_tokens = 0;  ///< fixed: tokens of the tower for an image, class token included
+  std::int64_t patches = 0;        ///< fixed: patches of an image
+  std::int64_t class_tokens = 0;   ///< fixed: what the tower adds to them
   std::int64_t visual_tokens = 0;  ///< fixed: tokens the language model sees for an image
   std::int64_t merge = 1;          ///< grid: patches merged along each side
   std::int64_t window = 0;         ///< grid: window side in patches, 0 for none
@@ -181,10 +185,11 @@ class LayerBuilder {
   static Value input() { return {0}; }
   Value linear(Value x, const Linear& spec);
   Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
-  /// Weights used elementwise (norms, scales, biases): `number` of them; passes x on.
+  /// Weights used elementwise (norms, scales): `number` of them, and as many biases; passes x on.
   Value parameters(Value x,
                    std::string_view name,
                    WideInt number,
+                   bool bias = false,
                    Component component = Component::norm);
   /// Token or position table of `rows` x `width`.
   Value embedding(std::string_view name, std::int64_t rows, std::int64_t width);
@@ -196,6 +201,8 @@ class LayerBuilder {
       Value x, std::string_view name, std::int64_t heads, std::int64_t d_k, std::int64_t d_v);
   /// Elementwise combination: residual addition, gating.
   Value sum(Value a, Value b);
+  /// Elementwise product: backward needs both factors.
+  Value product(Value a, Value b);
   /// What leaves the layer.
   void output(Value x);
 

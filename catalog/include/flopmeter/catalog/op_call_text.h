@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls written as text, for examples, tests and the command line: "bf16[2,3] - (1,1) 0 -> [2,4]" is a tensor, an
-// absent argument, a list and a number (or flag), and what came back.  "{[2,3] [4,5]}" is a list of tensors; a
-// tensor is fp32 unless it says otherwise ("complex[7]" for complex fp32, "int32[5]" for what no dtype computes).
+// Calls written as text, for examples, tests and the command line: "bf16[2,3] - (1,1) 0 -> [2,4]"
+// is a tensor, an absent argument, a list and a number (or flag), and what came back.  "{[2,3]
+// [4,5]}" is a list of tensors; a tensor is fp32 unless it says otherwise ("complex[7]" for complex
+// fp32, "int32[5]" for what no dtype computes).
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -25,7 +26,8 @@ class OwnedOpCall {
  private:
   std::vector<Arg> args_;
   Arg output_;
-  std::deque<std::vector<std::int64_t>> values_;  // deques, so that growing or moving leaves pointers valid
+  std::deque<std::vector<std::int64_t>>
+      values_;  // deques, so that growing or moving leaves pointers valid
   std::deque<std::vector<Arg>> items_;
 };
 

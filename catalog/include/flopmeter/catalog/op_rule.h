@@ -135,4 +135,8 @@ std::span<const OpFamily* const> op_families();
 /// where there is none.
 const OpRule* find_op_rule(std::string_view name);
 
+/// The price of a call that nobody has checked (a trace, the command line): empty where a size is
+/// negative or beyond any machine, so that no count can overflow.
+std::optional<OpCost> price_unchecked(const OpRule& rule, const OpCall& call);
+
 }  // namespace flopmeter

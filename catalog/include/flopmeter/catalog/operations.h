@@ -46,6 +46,12 @@ constexpr Flops flops(const GroupedMatmul& op) {
   return {2 * op.rows * op.n * op.k};
 }
 
+/// Rows, results and the weights of all groups once through memory.
+constexpr Bytes bytes_moved(const GroupedMatmul& op, Dtype dtype) {
+  const WideInt elements = op.rows * (op.k + op.n) + op.groups * op.k * op.n;
+  return {elements * storage_bits(dtype) / 8};
+}
+
 /// Which (query, key) pairs one sequence of attention uses.  Where there are fewer queries than
 /// keys (a cache), the queries are the last positions, except for `causal`, which torch aligns at
 /// the first.

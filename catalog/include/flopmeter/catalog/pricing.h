@@ -39,7 +39,8 @@ struct Training {
   Recompute recompute = Recompute::none;
   AttentionKernel attention = AttentionKernel::fused;
   bool forward_only = false;
-  bool mtp = false;  ///< multi-token prediction layers are trained too
+  /// Whether multi-token prediction layers are trained too.
+  enum class Mtp : std::uint8_t { by_convention, on, off } mtp = Mtp::by_convention;
 };
 
 /// What counts.
@@ -56,7 +57,12 @@ struct Policy {
       false;  ///< flash backward at 2.5 x forward, where the kernel is fused
   bool router = true;
   bool vision = true;
-  bool trainable_aware = true;  ///< false: backward is twice forward whatever is frozen
+  bool mtp = false;                  ///< multi-token prediction counts where the model has it
+  bool trainable_aware = true;       ///< false: backward is twice forward whatever is frozen
+  bool windows_as_bands = false;     ///< full and half: a window W has s min(s, W) pairs, not s^2
+  bool values_as_keys = false;       ///< values are taken to be as wide as keys
+  bool embedding_as_matmul = false;  ///< the gather is priced as a product with the table
+  bool merger_per_patch = false;     ///< the projector is priced for each patch of the tower
 };
 
 struct PartFlops {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -31,5 +32,8 @@ constexpr std::string_view to_string(Phase phase) {
                                                    "other"};
   return names[static_cast<std::size_t>(phase)];
 }
+
+/// The phase that the training thread is in: written by the monitor, read by adapters to attribute what they count.
+std::atomic<Phase>& current_phase();
 
 }  // namespace flopmeter

@@ -38,6 +38,7 @@ std::string_view to_string(StepTag tag);
 /// that was not measured is empty, never zero or -1.
 struct StepRecord {
   std::int64_t step = 0;
+  std::int64_t effective_step = 0;  ///< optimizer steps this process has finished before this one
   std::int32_t epoch = -1;  ///< negative: the loop did not say
   std::int32_t rank = 0;
   std::int32_t devices = 1;      ///< devices this record's work ran on
@@ -58,6 +59,10 @@ struct StepRecord {
   std::array<std::uint64_t, dtype_count> model_flops_by_dtype{};
   std::array<std::uint64_t, dtype_count> hardware_flops_by_dtype{};
   FlopsSource flops_source = FlopsSource::none;
+  std::string_view flops_note;                 ///< why the FLOPs have this source; points at static text
+  std::optional<Flops> counted_flops;          ///< the count, where another source is shown in its place
+  std::optional<Flops> estimated_flops;        ///< model FLOPs by the estimator, where there is one
+  std::optional<double> counter_flops_per_second;  ///< by hardware counters: not a model's figure
   AttentionPairs attention_pairs = AttentionPairs::none;
   std::string_view convention;                  ///< of model_flops; points at static text
   std::optional<std::int64_t> calibration_age;  ///< steps since the measurement this one leans on
@@ -68,6 +73,13 @@ struct StepRecord {
   std::optional<double> hfu;
   std::optional<double> mfu_window;  ///< over the last log interval
   std::optional<double> mfu_run;     ///< over the whole run, tagged steps left out
+  std::optional<double> tflops_per_device_window;
+  std::optional<double> tflops_per_device_run;
+  std::optional<double> tokens_per_second_window;
+  std::optional<double> tokens_per_second_run;
+  std::optional<Seconds> between_seconds;     ///< from the end of the step before to the start of this one
+  std::optional<Seconds> run_seconds;         ///< since the run's first start, restarts included
+  std::optional<Seconds> productive_seconds;  ///< train steps of the run that were not done twice
 
   std::array<std::optional<Seconds>, phase_count> phases{};
   std::optional<Seconds> overlapped_communication;
@@ -81,8 +93,10 @@ struct StepRecord {
   std::optional<double> grad_norm;
   std::optional<double> learning_rate;
 
-  std::optional<Seconds> monitor_seconds;  ///< what watching this step cost
+  std::optional<Seconds> monitor_seconds;  ///< what watching this step cost the training thread
+  std::optional<Seconds> writer_seconds;   ///< processor time of the writing thread for this record
   std::uint64_t dropped_records = 0;       ///< lost so far because a ring was full
+  std::uint64_t failed_writes = 0;         ///< writes that sinks reported as failed so far
 };
 
 /// How a field's value is meant, and so how it is shown.

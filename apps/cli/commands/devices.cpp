@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../catalog_command.h"
+
+#include <flopmeter/catalog/devices.h>
+#include <flopmeter/core/text.h>
+
+namespace flopmeter {
+namespace {
+
+std::vector<CatalogRow> rows() {
+  std::vector<CatalogRow> all;
+  for (const Device& device : devices()) {
+    CatalogRow row{device.name, {{"vendor", device.vendor}}};
+    for (const Dtype dtype : {Dtype::fp64,
+                              Dtype::fp32,
+                              Dtype::tf32,
+                              Dtype::bf16,
+                              Dtype::fp16,
+                              Dtype::fp8,
+                              Dtype::fp4,
+                              Dtype::int8}) {
+      const auto peak = device.dense[static_cast<std::size_t>(dtype)];
+      row.facts.emplace_back(std::string{to_string(dtype)} + " TFLOP/s",
+                             peak ? shortest(peak->value / 1e12) : "");
+    }
+    row.facts.emplace_back(
+        "memory GB",
+        device.memory ? fixed(static_cast<double>(device.memory->value) / (1 << 30), 0) : "");
+    row.facts.emplace_back(
+        "GB/s",
+        device.memory_bytes_per_second ? fixed(*device.memory_bytes_per_second / 1e9, 0) : "");
+    row.facts.emplace_back("unit", device.unit);
+    row.facts.emplace_back("source", device.source);
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+}  // namespace
+
+extern const Command devices_plugin;
+constinit const Command devices_plugin{
+    .name = "devices",
+    .help = "Devices and their dense peaks by dtype",
+    .order = 21,
+    .set_up = [](CLI::App& app) { return catalog_command(app, "device", rows); }};
+
+}  // namespace flopmeter

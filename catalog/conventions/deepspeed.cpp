@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlopsProfiler: the forward pass as executed, backward (2 + recompute_fwd_factor) x forward; the
+// factor is 1 under full recompute.  Attention has no mask.  The profiler also adds one to five
+// FLOPs for each element of norms and activations, under 1 % of a transformer, which are left out
+// here.
+#include <flopmeter/catalog/convention.h>
+
+namespace flopmeter {
+namespace {
+
+Counted count(const Model& model, const Batch& batch, const Training& training) {
+  Policy policy;
+  policy.pairs = Policy::Pairs::full;
+  policy.trainable_aware = false;
+  Counted counted{.parts = price(model, batch, training, policy), .hardware = {}};
+  const PartFlops total = counted.parts.total();
+  counted.hardware = total.forward + total.backward;
+  if (training.recompute == Recompute::full && !training.forward_only)
+    *counted.hardware += total.forward;
+  return counted;
+}
+
+}  // namespace
+
+extern const Convention deepspeed_plugin;
+constinit const Convention deepspeed_plugin{
+    .name = "deepspeed",
+    .help = "forward products with attention over all pairs, times three",
+    .source =
+        "https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/profiling/flops_profiler/"
+        "profiler.py",
+    .count = count};
+
+}  // namespace flopmeter

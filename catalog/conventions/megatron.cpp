@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// num_floating_point_operations(), with T tokens, h wide, n heads and g key groups of size d, f the
+// MLP's width: 6 T L (h (n d + 2 g d) + n d h) + 6 L n d sum(s^2) + 6 T L h f (3 gated | 2) + 6 T h
+// V. Experts count top-k times, the router does not; prediction layers (MTP) count where the model
+// has them; frozen weights count like trained ones.  Windows count what they leave, as
+// Megatron-Bridge does since 26.06; Megatron-LM itself takes every layer for a full one.  The
+// vocabulary is the logical one, where Megatron takes the padded.
+#include <flopmeter/catalog/convention.h>
+
+namespace flopmeter {
+namespace {
+
+Counted count(const Model& model, const Batch& batch, const Training& training) {
+  Policy policy;
+  policy.pairs = Policy::Pairs::half;
+  policy.router = false;
+  policy.vision = false;
+  policy.mtp = true;
+  policy.trainable_aware = false;
+  return {.parts = price(model, batch, training, policy), .hardware = {}};
+}
+
+}  // namespace
+
+extern const Convention megatron_plugin;
+constinit const Convention megatron_plugin{
+    .name = "megatron",
+    .help = "products with weights without the router, causal half of attention",
+    .source = "https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/training.py",
+    .count = count};
+
+}  // namespace flopmeter

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_name.h"
+
+#include <flopmeter/catalog/devices.h>
+#include <flopmeter/core/text.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+namespace flopmeter {
+
+std::string_view devices_csv();  // embedded by the build
+
+namespace {
+
+using Fields = std::vector<std::string>;
+
+Error at_line(std::size_t line, const std::string& what) {
+  return {ErrorCode::parse_error, "device table, line " + std::to_string(line) + ": " + what};
+}
+
+/// One line of a csv file: fields between commas, in quotes where they hold commas, "" for a quote.
+Result<Fields> split_csv(std::string_view text, std::size_t line) {
+  Fields fields(1);
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' && inside && i + 1 < text.size() && text[i + 1] == '"') {
+      fields.back() += text[++i];
+    } else if (c == '"') {
+      inside = !inside;
+    } else if (c == ',' && !inside) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  if (inside) return at_line(line, "a quote is not closed");
+  return fields;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> list;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(';'), text.size());
+    if (end > 0) list.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return list;
+}
+
+struct Column {
+  std::string name;
+  std::size_t dtype = dtype_count;  ///< the dtype whose rate it holds, if it holds one
+};
+
+constexpr std::size_t rated_dtypes = static_cast<std::size_t>(Dtype::other);
+
+Result<std::vector<Column>> read_header(const Fields& names, std::size_t line) {
+  static constexpr auto known = std::to_array<std::string_view>({"name",
+                                                                 "vendor",
+                                                                 "unit",
+                                                                 "aliases",
+                                                                 "sparse",
+                                                                 "memory_gb",
+                                                                 "bandwidth_gbs",
+                                                                 "source",
+                                                                 "note"});
+  std::vector<Column> columns;
+  for (const std::string& name : names) {
+    Column column{name};
+    for (std::size_t dtype = 0; dtype < rated_dtypes; ++dtype) {
+      if (name == to_string(static_cast<Dtype>(dtype))) column.dtype = dtype;
+    }
+    if (column.dtype == dtype_count && std::find(known.begin(), known.end(), name) == known.end()) {
+      return at_line(line, "unknown column '" + printable(name) + "'" + did_you_mean(name, known));
+    }
+    const bool twice = std::any_of(
+        columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
+    if (twice) return at_line(line, "column '" + name + "' is there twice");
+    columns.push_back(std::move(column));
+  }
+  for (const auto needed : {"name", "source"}) {
+    const bool there = std::any_of(
+        columns.begin(), columns.end(), [&](const Column& c) { return c.name == needed; });
+    if (!there) return at_line(line, std::string{"column '"} + needed + "' is missing");
+  }
+  return columns;
+}
+
+/// A positive number scaled by `scale`, or nothing for an empty cell.
+Result<std::optional<double>> read_positive(const std::string& cell,
+                                            const std::string& column,
+                                            double scale,
+                                            std::size_t line) {
+  constexpr double largest = 1e9;  // TFLOP/s, GB or GB/s: beyond any device
+  if (cell.empty()) return std::optional<double>{};
+  const auto value = parse_double(cell);
+  if (!value || !(*value > 0) || *value > largest) {
+    return at_line(line,
+                   column + " '" + printable(cell) +
+                       "' is not a positive number; leave the cell empty where no figure is known");
+  }
+  return std::optional<double>{*value * scale};
+}
+
+Result<void> read_sparse(Device& device, const std::string& cell, std::size_t line) {
+  for (const std::string& word : split_list(cell)) {
+    const auto dtype = parse_dtype(word);
+    const std::size_t index = dtype ? static_cast<std::size_t>(*dtype) : dtype_count;
+    if (index >= rated_dtypes || !device.dense[index]) {
+      return at_line(
+          line, "sparse '" + printable(word) + "' is not a dtype for which this row has a figure");
+    }
+    device.sparse_doubles[index] = true;
+  }
+  return {};
+}
+
+Result<Device> read_row(const std::vector<Column>& columns, const Fields& cells, std::size_t line) {
+  if (cells.size() != columns.size()) {
+    return at_line(line,
+                   std::to_string(cells.size()) + " fields where the header has " +
+                       std::to_string(columns.size()));
+  }
+  Device device;
+  device.unit = "device";
+  std::string sparse;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string& name = columns[i].name;
+    const std::string& cell = cells[i];
+    if (columns[i].dtype != dtype_count || name == "memory_gb" || name == "bandwidth_gbs") {
+      constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+      const double scale = name == "memory_gb" ? gib : name == "bandwidth_gbs" ? 1e9 : 1e12;
+      const auto value = read_positive(cell, name, scale, line);
+      if (!value) return value.error();
+      if (!*value) continue;
+      if (name == "memory_gb") {
+        device.memory = Bytes{static_cast<WideInt>(std::llround(**value))};
+      } else if (name == "bandwidth_gbs") {
+        device.memory_bytes_per_second = **value;
+      } else {
+        device.dense[columns[i].dtype] = FlopsPerSecond{**value};
+      }
+    } else if (name == "name") {
+      device.name = cell;
+    } else if (name == "vendor") {
+      device.vendor = cell;
+    } else if (name == "unit" && !cell.empty()) {
+      device.unit = cell;
+    } else if (name == "aliases") {
+      device.aliases = split_list(cell);
+    } else if (name == "sparse") {
+      sparse = cell;
+    } else if (name == "source") {
+      device.source = cell;
+    } else if (name == "note") {
+      device.note = cell;
+    }
+  }
+  if (device.source.empty())
+    return at_line(
+        line, "'" + printable(device.name) + "' has no source; say where the figures are from");
+  if (const auto read = read_sparse(device, sparse, line); !read) return read.error();
+  return device;
+}
+
+/// The name and aliases of each row, as keys; two rows with one key could not be told apart.
+class NamesSeen {
+ public:
+  Result<void> add(const Device& device, std::size_t line) {
+    if (auto added = add(device.name, line); !added) return added;
+    for (const std::string& alias : device.aliases) {
+      if (auto added = add(alias, line); !added) return added;
+    }
+    return {};
+  }
+
+ private:
+  Result<void> add(const std::string& name, std::size_t line) {
+    DeviceKey key = device_key(name);
+    if (key.words.empty()) return at_line(line, "'" + printable(name) + "' names no device");
+    const std::size_t by_words = words_.emplace(std::move(key.words), line).first->second;
+    const std::size_t by_letters = letters_.emplace(std::move(key.letters), line).first->second;
+    const std::size_t other = std::min(by_words, by_letters);
+    if (other == line) return {};
+    return at_line(
+        line, "'" + printable(name) + "' is the name of line " + std::to_string(other) + " too");
+  }
+
+  std::map<std::vector<std::string>, std::size_t> words_;
+  std::map<std::string, std::size_t> letters_;
+};
+
+}  // namespace
+
+Result<std::vector<Device>> parse_devices(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  std::vector<Device> table;
+  std::vector<Column> columns;
+  NamesSeen names;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view row = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (row.ends_with('\r')) row.remove_suffix(1);
+    if (row.empty() || row.front() == '#') continue;
+    const auto cells = split_csv(row, line);
+    if (!cells) return cells.error();
+    if (columns.empty()) {
+      auto header = read_header(*cells, line);
+      if (!header) return header.error();
+      columns = *std::move(header);
+      continue;
+    }
+    auto device = read_row(columns, *cells, line);
+    if (!device) return device.error();
+    if (const auto added = names.add(*device, line); !added) return added.error();
+    table.push_back(*std::move(device));
+  }
+  if (columns.empty())
+    return Error{ErrorCode::parse_error, "device table: no header line (name,bf16,source)"};
+  return table;
+}
+
+std::span<const Device> devices() {
+  static const std::vector<Device> table = [] {
+    auto read = parse_devices(devices_csv());
+    assert(read && "catalog/devices.csv is read by the tests");
+    return read ? *std::move(read) : std::vector<Device>{};
+  }();
+  return table;
+}
+
+PeakTable peaks_of(const Device& device, bool sparse) {
+  PeakTable table;
+  table.device = device.name;
+  table.peaks = device.dense;
+  table.memory_bytes_per_second = device.memory_bytes_per_second;
+  std::string doubled;
+  for (std::size_t dtype = 0; sparse && dtype < dtype_count; ++dtype) {
+    if (!device.sparse_doubles[dtype]) continue;
+    table.peaks[dtype]->value *= 2;
+    doubled.append(doubled.empty() ? "" : " ").append(to_string(static_cast<Dtype>(dtype)));
+  }
+  const std::string form = !sparse ? "dense"
+                           : doubled.empty()
+                               ? "dense: this device has no 2:4 sparsity"
+                               : "2:4 sparse for " + doubled + ", twice the dense rate";
+  table.source = "catalog: " + device.source + " [" + form + ", per " + device.unit + "]";
+  return table;
+}
+
+}  // namespace flopmeter

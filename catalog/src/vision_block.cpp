@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vision_block.h"
+
+namespace flopmeter {
+
+Value vision_linear(LayerBuilder& layer,
+                    Value x,
+                    std::string_view name,
+                    std::int64_t in,
+                    std::int64_t out,
+                    Rows rows,
+                    bool bias) {
+  return layer.linear(x,
+                      {.name = name,
+                       .in = in,
+                       .out = out,
+                       .bias = bias,
+                       .component = Component::vision,
+                       .rows = rows});
+}
+
+void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::Over over) {
+  const auto project = [&](Value from, std::string_view name, std::int64_t out) {
+    return vision_linear(layer, from, name, spec.width, out, Rows::tower);
+  };
+  Value x = LayerBuilder::input();
+  const Value a = norm(layer, x, spec.norm1, spec.width, spec.norm_bias);
+  const bool fused = spec.names.k.empty();
+  const Value q = project(a, spec.names.q, fused ? 3 * spec.width : spec.width);
+  const Value k = fused ? q : project(a, spec.names.k, spec.width);
+  const Value v = fused ? q : project(a, spec.names.v, spec.width);
+  const std::int64_t d = spec.width / spec.heads;
+  const Value core = layer.attention(q,
+                                     k,
+                                     v,
+                                     {.heads = spec.heads,
+                                      .kv_heads = spec.heads,
+                                      .d_qk = d,
+                                      .d_v = d,
+                                      .over = over,
+                                      .mask = {.shape = MaskPairs::Shape::full},
+                                      .component = Component::vision});
+  x = layer.sum(x, project(core, spec.names.o, spec.width));
+  const Value y = norm(layer, x, spec.norm2, spec.width, spec.norm_bias);
+  x = layer.sum(x,
+                mlp_block(layer,
+                          y,
+                          {.hidden = spec.width,
+                           .ffn = spec.ffn,
+                           .gated = spec.gated,
+                           .bias = true,
+                           .gate = spec.gate,
+                           .up = spec.up,
+                           .down = spec.down,
+                           .component = Component::vision,
+                           .rows = Rows::tower}));
+  layer.output(x);
+}
+
+GridTower read_grid_tower(const Config& vision) {
+  return {.channels = vision.size_or({"in_channels", "in_chans"}, 3),
+          .patch = vision.size_or({"patch_size"}, 14),
+          .frames = vision.size_or({"temporal_patch_size"}, 2),
+          .merge = vision.size_or({"spatial_merge_size"}, 2),
+          .out = 0};
+}
+
+void open_grid_tower(ModelBuilder& builder, const GridTower& tower, std::int64_t width) {
+  builder.model.vision.kind = VisionPlan::Kind::grid;
+  builder.model.vision.merge = tower.merge;
+  builder.model.facts.multimodal = true;
+  const WideInt kernel = WideInt{tower.channels} * tower.frames * tower.patch * tower.patch;
+  builder.once(
+      "model.visual.",
+      [&](LayerBuilder& layer) {
+        layer.output(layer.convolution(
+            LayerBuilder::input(), "patch_embed.proj", kernel, width, false, Rows::patches));
+      },
+      ModelBuilder::Stream::vision);
+}
+
+void close_grid_tower(ModelBuilder& builder,
+                      const GridTower& tower,
+                      std::int64_t width,
+                      bool norm_bias) {
+  const std::int64_t merged = width * tower.merge * tower.merge;
+  builder.once(
+      "model.visual.merger.",
+      [&](LayerBuilder& layer) {
+        Value x = norm(layer, LayerBuilder::input(), "ln_q", width, norm_bias);
+        x = vision_linear(layer, x, "mlp.0", merged, merged, Rows::visual);
+        layer.output(vision_linear(layer, x, "mlp.2", merged, tower.out, Rows::visual));
+      },
+      ModelBuilder::Stream::vision);
+}
+
+}  // namespace flopmeter

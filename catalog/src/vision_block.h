@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers of vision towers, for the family files.  Private to the catalog.
+#pragma once
+
+#include "blocks.h"
+
+namespace flopmeter {
+
+/// One layer of a vision transformer: norm, attention without a mask, norm, MLP, biases throughout.
+struct VisionLayer {
+  std::int64_t width = 0;
+  std::int64_t heads = 1;
+  std::int64_t ffn = 0;
+  bool gated = false;
+  bool norm_bias = true;  ///< LayerNorm; false for RMS norm
+  std::string_view norm1 = "norm1";
+  std::string_view norm2 = "norm2";
+  ProjectionNames names{.q = "attn.qkv", .k = "", .v = "", .o = "attn.proj"};
+  std::string_view gate = "mlp.gate_proj";
+  std::string_view up = "mlp.up_proj";
+  std::string_view down = "mlp.down_proj";
+};
+
+void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::Over over);
+
+/// A linear with bias of the vision part.
+Value vision_linear(LayerBuilder& layer,
+                    Value x,
+                    std::string_view name,
+                    std::int64_t in,
+                    std::int64_t out,
+                    Rows rows,
+                    bool bias = true);
+
+/// Qwen's towers: patches of several frames, and a merger of neighbouring patches behind the layers.
+struct GridTower {
+  std::int64_t channels = 0;
+  std::int64_t patch = 0;
+  std::int64_t frames = 0;  ///< in a patch
+  std::int64_t merge = 0;
+  std::int64_t out = 0;  ///< width of the language model
+};
+
+GridTower read_grid_tower(const Config& vision);
+void open_grid_tower(ModelBuilder& builder, const GridTower& tower, std::int64_t width);
+void close_grid_tower(ModelBuilder& builder,
+                      const GridTower& tower,
+                      std::int64_t width,
+                      bool norm_bias);
+
+}  // namespace flopmeter

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlopEstimator: the seam through which a model's configuration tells what a batch costs, before or without
+// counting it.
+#pragma once
+
+#include <flopmeter/core/dtype.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace flopmeter {
+
+/// Sequences of one length.
+struct SequenceGroup {
+  std::int32_t length = 0;  ///< real tokens, visual ones included
+  std::int32_t count = 0;
+};
+
+/// One image or video in patches.
+struct ImageGrid {
+  std::int32_t t = 1;
+  std::int32_t h = 0;
+  std::int32_t w = 0;
+};
+
+/// What a step was fed.  Refers to the caller's memory.
+struct BatchShape {
+  std::span<const SequenceGroup> sequences{};
+  std::int64_t padded_length = 0;  ///< length that all sequences were padded to; 0: not padded
+  std::span<const ImageGrid> images{};
+  std::int32_t micro_steps = 1;  ///< passes that the sequences were spread over
+};
+
+/// FLOPs of one training step by compute dtype.
+struct FlopEstimate {
+  std::array<std::uint64_t, dtype_count> model{};     ///< MFU's numerator
+  std::array<std::uint64_t, dtype_count> hardware{};  ///< HFU's numerator
+  std::uint64_t recompute = 0;                        ///< part of hardware
+};
+
+/// Called from one thread, never the training thread; may allocate.
+class FlopEstimator {
+ public:
+  FlopEstimator() = default;
+  FlopEstimator(const FlopEstimator&) = delete;
+  FlopEstimator& operator=(const FlopEstimator&) = delete;
+  FlopEstimator(FlopEstimator&&) = delete;
+  FlopEstimator& operator=(FlopEstimator&&) = delete;
+  virtual ~FlopEstimator() = default;
+
+  /// Empty where the shape does not tell enough.
+  [[nodiscard]] virtual std::optional<FlopEstimate> estimate(const BatchShape& shape) const = 0;
+  /// How the figures count; static text.
+  [[nodiscard]] virtual std::string_view convention() const = 0;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlopResolver: gives a record its FLOPs from what there is (a count, a calibration, an estimate, a counter) and
+// says which.  Runs on the writing thread.
+#pragma once
+
+#include "measure_plan.h"
+#include "shape_fit.h"
+#include "slot.h"
+
+#include <flopmeter/monitor/options.h>
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+namespace flopmeter {
+
+class FlopResolver {
+ public:
+  FlopResolver(const Options& options, const FlopEstimator* estimator, MeasurePlan& plan)
+      : options_(options), estimator_(estimator), plan_(plan) {}
+
+  void resolve(Slot& slot);
+  /// FLOP/s by hardware counters over the time since the last call; empty with the reason (static text) where
+  /// there are none.
+  void set_counter(std::optional<double> flops_per_second, std::string_view reason);
+
+ private:
+  /// A count of one shape.
+  struct Measured {
+    FlopEstimate flops;
+    std::int64_t effective_step = 0;
+  };
+
+  std::optional<FlopEstimate> estimate(const Slot& slot);
+  [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot, const std::optional<FlopEstimate>& estimated);
+  void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
+  void calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated);
+
+  Options options_;
+  const FlopEstimator* estimator_;
+  MeasurePlan& plan_;
+  std::unordered_map<std::uint64_t, FlopEstimate> estimates_;
+  std::unordered_map<std::uint64_t, Measured> measured_;
+  ShapeFit fit_;
+  std::optional<double> factor_;  ///< measured over estimated, when last compared
+  std::int64_t last_measured_ = 0;
+  int right_predictions_ = 0;
+  std::optional<double> counter_;
+  std::string_view counter_reason_;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.h"
+
+#include <exception>
+
+namespace flopmeter {
+
+Result<Monitor> Monitor::start(const Options& options, Connections connections) {
+  try {
+    auto session = std::make_shared<Session>(options, std::move(connections));
+    if (options.enabled) {
+      if (const auto started = session->start(); !started) return started.error();
+    }
+    return Monitor{std::move(session)};
+  } catch (const std::exception& error) {
+    return Error{ErrorCode::io_error, std::string{"the monitor cannot start: "} + error.what()};
+  }
+}
+
+Monitor::Monitor(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+Monitor::Monitor(Monitor&&) noexcept = default;
+
+Monitor& Monitor::operator=(Monitor&& other) noexcept {
+  if (this != &other) {
+    finish();
+    session_ = std::move(other.session_);
+  }
+  return *this;
+}
+
+Monitor::~Monitor() {
+  finish();
+  // A forked child must not take apart what its missing thread may have held.
+  if (session_ && session_->is_child()) new std::shared_ptr<Session>(std::move(session_));
+}
+
+void Monitor::begin_step(const StepInput& input) noexcept {
+  if (session_->alive()) session_->noter().begin_step(input);
+}
+void Monitor::micro_step(const StepInput& input) noexcept {
+  if (session_->alive()) session_->noter().micro_step(input);
+}
+void Monitor::end_step(const StepOutcome& outcome) noexcept {
+  if (session_->alive()) session_->noter().end_step(outcome);
+}
+void Monitor::abandon_step() noexcept {
+  if (session_->alive()) session_->noter().abandon_step();
+}
+void Monitor::begin_phase(Phase phase) noexcept {
+  if (session_->alive()) session_->noter().begin_phase(phase);
+}
+void Monitor::end_phase(Phase phase) noexcept {
+  if (session_->alive()) session_->noter().end_phase(phase);
+}
+void Monitor::tag_step(StepTag tag) noexcept {
+  if (session_->alive()) session_->noter().tag_step(tag);
+}
+void Monitor::set_training_phase(TrainingPhase phase) noexcept { session_->noter().plan().set_training_phase(phase); }
+void Monitor::model_changed() noexcept { session_->noter().plan().invalidate(); }
+bool Monitor::measuring() const noexcept { return session_->alive() && session_->noter().measuring(); }
+
+std::shared_ptr<Subscription> Monitor::subscribe(std::size_t capacity) { return session_->subscribe(capacity); }
+void Monitor::add_finding(Finding finding) { session_->add_finding(std::move(finding)); }
+
+void Monitor::finish() noexcept {
+  if (session_) session_->finish();
+}
+
+bool Monitor::enabled() const noexcept { return session_->alive(); }
+MonitorStatus Monitor::status() const { return session_->status(); }
+
+}  // namespace flopmeter

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_directory.h"
+
+#include <flopmeter/core/json_writer.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+#include <dirent.h>
+#include <fcntl.h>
+#include <map>
+#include <random>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace flopmeter {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t tail_bytes = 1 << 16;
+constexpr std::size_t stamp_size = 15;
+
+std::vector<std::string> list(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* handle = opendir(directory.c_str());
+  if (handle == nullptr) return names;
+  while (const dirent* entry = readdir(handle)) names.emplace_back(entry->d_name);  // NOLINT(concurrency-mt-unsafe)
+  closedir(handle);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The last `most` bytes of a file.
+std::string read_tail(const std::string& path, std::int64_t most) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return {};
+  struct stat info {};
+  std::string text;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    const std::int64_t from = std::max<std::int64_t>(0, info.st_size - most);
+    text.resize(static_cast<std::size_t>(info.st_size - from));
+    const ssize_t size = pread(fd, text.data(), text.size(), from);
+    text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  }
+  close(fd);
+  return text;
+}
+
+/// Whether a process still writes the file: writers hold a lock on it.
+bool is_live(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool live = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return live;
+}
+
+/// The stamp in a file's name, where it is one of ours.
+std::string stamp_in(const std::string& name) {
+  for (const std::string_view prefix : {"perf_metrics_", "perf_summary_", "records_"}) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string stamp = name.substr(prefix.size(), stamp_size);
+    const bool digits = std::count_if(stamp.begin(), stamp.end(), [](char c) { return c >= '0' && c <= '9'; }) == 14;
+    if (stamp.size() == stamp_size && stamp[8] == '_' && digits) return stamp;
+  }
+  return {};
+}
+
+double number(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+}  // namespace
+
+std::string stamp_of(double unix_seconds) {
+  const auto seconds = static_cast<std::time_t>(std::floor(unix_seconds));
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  char buffer[32];
+  return {buffer, std::strftime(buffer, sizeof buffer, "%Y%m%d_%H%M%S", &parts)};
+}
+
+std::string new_run_id() {
+  std::random_device device;
+  constexpr std::string_view hex = "0123456789abcdef";
+  std::string id;
+  for (int i = 0; i < 16; ++i) id.push_back(hex[device() & 15U]);
+  return id;
+}
+
+std::optional<std::string> stored_run_id(const std::string& directory) {
+  const Json run = Json::parse(read_tail(directory + "/run.json", 1 << 20), nullptr, false);
+  if (!run.is_object()) return std::nullopt;
+  const auto id = run.find("run_id");
+  if (id == run.end() || !id->is_string() || id->get<std::string>().empty()) return std::nullopt;
+  return id->get<std::string>();
+}
+
+Result<void> write_run_json(const Options& options, const Connections& connections, const RunInfo& run, bool only_new) {
+  std::string text;
+  JsonWriter json{text, 2};
+  json.begin_object()
+      .field("schema", "flopmeter.run/1")
+      .field("run_id", run.run_id)
+      .field("stamp", run.stamp)
+      .field("model", run.model.empty() ? std::nullopt : std::optional{run.model})
+      .field("convention", run.convention)
+      .field("mode", to_string(options.mode));
+  json.key("device").begin_object();
+  json.field("name", run.peaks.device).field("source", run.peaks.source);
+  json.key("peak_flops_per_second").begin_object();
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (run.peaks.peaks[i]) json.field(to_string(static_cast<Dtype>(i)), *run.peaks.peaks[i]);
+  }
+  json.end_object().end_object();
+  json.key("world").begin_object();
+  json.field("size", run.world_size).field("data_parallel", run.data_parallel).field("devices_per_rank", connections.devices);
+  json.end_object().field("log_interval", run.log_interval);
+  if (!connections.run_json_extra.empty()) json.key("details").raw(connections.run_json_extra);
+  json.end_object();
+  text.push_back('\n');
+
+  const std::string path = run.directory + "/run.json";
+  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
+  unlink(temporary.c_str());
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  bool good = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  int code = errno;
+  if (fd >= 0) close(fd);
+  if (good) {
+    // link() leaves a file that is there alone, so that the first of several ranks wins.
+    good = only_new ? link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST
+                    : rename(temporary.c_str(), path.c_str()) == 0;
+    code = errno;
+  }
+  unlink(temporary.c_str());
+  if (good) return {};
+  char buffer[128] = {};
+  return Error{ErrorCode::io_error, "cannot write " + path + ": " + strerror_r(code, buffer, sizeof buffer)};
+}
+
+std::optional<EarlierRun> earlier_run(const std::string& directory, int rank) {
+  const std::string mark = ".rank" + std::to_string(rank) + ".";
+  const auto names = list(directory);
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    if (!name->starts_with("records_") || !name->ends_with(".jsonl") || name->find(mark) == std::string::npos) continue;
+    const std::string path = directory + "/" + *name;
+    if (is_live(path)) return std::nullopt;
+    std::string text = read_tail(path, tail_bytes);
+    // Whatever follows the last line end was cut off by the end of the process.
+    while (true) {
+      const std::size_t end = text.rfind('\n');
+      if (end == std::string::npos) break;
+      text.resize(end);
+      const std::size_t begin = text.rfind('\n');
+      const Json record = Json::parse(text.substr(begin == std::string::npos ? 0 : begin + 1), nullptr, false);
+      if (!record.is_object()) continue;
+      const double time = number(record, "time_unix");
+      return EarlierRun{.first_start_unix = time - number(record, "run_seconds"),
+                        .productive_seconds = number(record, "productive_seconds"),
+                        .last_step = static_cast<std::int64_t>(number(record, "step"))};
+    }
+  }
+  return std::nullopt;
+}
+
+void retain_stamps(const std::string& directory, int keep) {
+  std::map<std::string, std::vector<std::string>> stamps;
+  for (const std::string& name : list(directory)) {
+    if (const std::string stamp = stamp_in(name); !stamp.empty()) stamps[stamp].push_back(directory + "/" + name);
+  }
+  int surplus = static_cast<int>(stamps.size()) - std::max(keep, 1);
+  for (const auto& [stamp, paths] : stamps) {
+    if (surplus-- <= 0) break;
+    if (std::any_of(paths.begin(), paths.end(), is_live)) continue;
+    for (const std::string& path : paths) unlink(path.c_str());
+  }
+}
+
+}  // namespace flopmeter

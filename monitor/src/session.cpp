@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.h"
+#include "static_text.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/sinks/sinks.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <ctime>
+#include <pthread.h>
+#include <unistd.h>
+
+namespace flopmeter {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t ring_slots = 2048;
+constexpr auto poll_interval = 20ms;  // the training thread wakes nobody: that would be a system call
+constexpr auto busy_interval = 2ms;
+constexpr auto finish_deadline = 1800ms;
+constexpr std::int64_t flush_interval_ns = 1'000'000'000;
+constexpr std::int64_t memory_interval_ns = 20'000'000;
+
+/// Blocks all signals in the calling thread while it lives.  Those that a write may send to the thread itself are
+/// taken back, so that a full disk or a closed pipe does not end the program.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+    sigpending(&pending_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  SignalsBlocked(SignalsBlocked&&) = delete;
+  SignalsBlocked& operator=(SignalsBlocked&&) = delete;
+  ~SignalsBlocked() {
+    sigset_t ours;
+    sigemptyset(&ours);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) {
+      if (sigismember(&pending_, signal) == 0) sigaddset(&ours, signal);
+    }
+    const timespec no_wait{};
+    while (sigtimedwait(&ours, nullptr, &no_wait) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_{};
+  sigset_t pending_{};
+};
+
+void say_on_stderr(const std::string& text) {
+  const std::string line = "flopmeter: " + printable(text) + "\n";
+  [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+Monitor::Session::Session(const Options& options, Connections connections)
+    : options_(options),
+      connections_(std::move(connections)),
+      convention_(static_text(connections_.convention)),
+      ring_(ring_slots),
+      noter_(options_, connections_, convention_, ring_),
+      generation_(fork_generation()),
+      builder_(connections_.peaks),
+      resolver_(options_, connections_.estimator, noter_.plan()),
+      sinks_([this](const std::string& text) { note(text); }) {}
+
+void Monitor::Session::note(const std::string& text) {
+  {
+    const std::lock_guard lock{mutex_};
+    notes_.push_back(text);
+  }
+  try {
+    connections_.warn ? connections_.warn(text) : say_on_stderr(text);
+  } catch (...) {  // whoever listens must not end the run either
+  }
+}
+
+void Monitor::Session::prepare_directory() {
+  const double now = static_cast<double>(connections_.clock.unix_time()) / 1e9;
+  run_.directory = options_.directory;
+  run_.stamp = stamp_of(now);
+  run_.model = options_.model;
+  run_.convention = convention_;
+  run_.peaks = connections_.peaks;
+  run_.rank = connections_.rank;
+  run_.world_size = connections_.world_size;
+  run_.data_parallel = connections_.data_parallel;
+  run_.log_interval = options_.log_interval;
+  run_.breakdown = options_.breakdown;
+  run_.memory = options_.memory;
+  run_.zero_unmeasured = options_.zero_unmeasured;
+  run_.disk_limit_bytes = std::int64_t{options_.disk_limit_mib} << 20U;
+  const auto stored = stored_run_id(run_.directory);
+  run_.run_id = !options_.run_id.empty() ? options_.run_id : stored ? *stored : new_run_id();
+  statistics_.emplace(options_.log_interval, now, earlier_run(run_.directory, run_.rank));
+  std::error_code ignored;  // write_run_json() tells it better
+  std::filesystem::create_directories(run_.directory, ignored);
+  const auto written = write_run_json(options_, connections_, run_, run_.rank != 0 || !stored);
+  if (!written) note(written.error().message + "; training goes on");
+  if (const auto winner = stored_run_id(run_.directory); winner && options_.run_id.empty()) run_.run_id = *winner;
+  // Room for the stamp of this start, whose files do not exist yet.
+  if (run_.rank == 0 && options_.max_log_files > 0) retain_stamps(run_.directory, options_.max_log_files - 1);
+}
+
+Result<void> Monitor::Session::make_sinks() {
+  std::vector<std::string> wanted = {"jsonl"};
+  if (run_.rank == 0) {
+    for (const std::string_view name : {"perf_metrics", "perf_summary", "perf_realtime"}) wanted.emplace_back(name);
+    if (options_.console) wanted.emplace_back("console");
+    if (options_.csv) wanted.emplace_back("csv");
+    if (options_.tensorboard) {
+      wanted.push_back("tensorboard:" + (options_.tensorboard_dir.empty() ? run_.directory + "/tensorboard"
+                                                                          : options_.tensorboard_dir + "/flopmeter"));
+    }
+  }
+  if (!options_.prometheus_file.empty()) wanted.push_back("prometheus:" + options_.prometheus_file);
+  if (!options_.metrics_address.empty()) {
+    wanted.push_back("metrics_endpoint:" + options_.metrics_address +
+                     (options_.metrics_token.empty() ? "" : "#" + options_.metrics_token));
+  }
+  wanted.insert(wanted.end(), options_.sinks.begin(), options_.sinks.end());
+  for (const std::string& specification : wanted) {
+    auto sink = make_sink(specification, run_);
+    if (!sink) return sink.error();
+    sinks_.add(specification.substr(0, specification.find(':')), *std::move(sink));
+  }
+  for (auto& sink : connections_.sinks) sinks_.add("given", std::move(sink));
+  connections_.sinks.clear();
+  return {};
+}
+
+Result<void> Monitor::Session::start() {
+  const SignalsBlocked blocked;  // the thread inherits it
+  tzset();
+  watch_forks();
+  generation_ = fork_generation();
+  prepare_directory();
+  if (const auto made = make_sinks(); !made) return made;
+  noter_.calibrate();
+  thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  alive_.store(true, std::memory_order_release);
+  return {};
+}
+
+void Monitor::Session::measure_memory(StepRecord& record, std::int64_t now_ns) {
+  if (!options_.memory) return;
+  if (memory_read_ns_ == 0 || now_ns - memory_read_ns_ >= memory_interval_ns) {
+    memory_ = read_process_memory();
+    memory_read_ns_ = now_ns;
+  }
+  record.memory_rss_bytes = memory_.rss;
+  record.memory_rss_peak_bytes = memory_.rss_peak;
+  if (!connections_.device_memory) return;
+  const DeviceMemory device = connections_.device_memory();
+  record.memory_device_bytes = device.current;
+  record.memory_device_peak_bytes = device.peak;
+  record.memory_device_reserved_bytes = device.reserved;
+}
+
+void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
+  StepRecord& record = slot.record;
+  resolver_.resolve(slot);
+  measure_memory(record, now_ns);
+  builder_.finish(record);
+  if (record.model_flops && !record.mfu && !warned_peak_) {
+    warned_peak_ = true;
+    std::array<WideInt, dtype_count> flops{};
+    for (std::size_t i = 0; i < dtype_count; ++i) flops[i] = record.model_flops_by_dtype[i];
+    if (const auto missing = builder_.missing_peak(flops)) {
+      note("no MFU: the peak of " + (run_.peaks.device.empty() ? "this device" : run_.peaks.device) + " in " +
+           std::string{to_string(*missing)} + " is not known; give it with --peak TFLOPS or measure it with flopmeter peak");
+    }
+  }
+  statistics_->add(record);
+  record.failed_writes = sinks_.failures();
+  const std::int64_t cpu = thread_cpu_nanoseconds();
+  record.writer_seconds = Seconds{static_cast<double>(std::max<std::int64_t>(cpu - cpu_ns_, 0)) / 1e9};
+  cpu_ns_ = cpu;
+  sinks_.write(record, now_ns);
+  failed_writes_.store(sinks_.failures(), std::memory_order_relaxed);
+  {
+    const std::lock_guard lock{mutex_};
+    for (const auto& subscription : subscriptions_) subscription->push(record);
+  }
+  written_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Monitor::Session::drain(std::int64_t now_ns) {
+  while (Slot* slot = ring_.front()) {
+    try {
+      handle(*slot, now_ns);
+    } catch (...) {  // an allocation that failed, a callback that threw: this record is lost, the next may do
+      failed_writes_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ring_.pop();
+  }
+}
+
+void Monitor::Session::run() noexcept {
+  pthread_setname_np(pthread_self(), "flopmeter");
+  cpu_ns_ = thread_cpu_nanoseconds();
+  std::int64_t flushed_ns = 0;
+  bool stop = false;
+  while (!stop) {
+    const std::int64_t now = monotonic_nanoseconds();
+    const bool busy = ring_.size() > ring_.capacity() / 8;
+    drain(now);
+    if (now - flushed_ns >= flush_interval_ns) {
+      flushed_ns = now;
+      sinks_.flush(now);
+    }
+    std::unique_lock lock{mutex_};
+    wake_.wait_for(lock, busy ? busy_interval : poll_interval, [this] { return stopping_; });
+    stop = stopping_;
+  }
+  drain(monotonic_nanoseconds());
+  std::vector<Finding> findings;
+  {
+    const std::lock_guard lock{mutex_};
+    findings.swap(findings_);
+  }
+  sinks_.finish(findings);
+  failed_writes_.store(sinks_.failures(), std::memory_order_relaxed);
+  {
+    const std::lock_guard lock{mutex_};
+    for (const auto& subscription : subscriptions_) subscription->close();
+    stopped_ = true;
+  }
+  done_.notify_all();
+}
+
+void Monitor::Session::finish() noexcept {
+  if (is_child() || !alive_.exchange(false)) return;
+  if (connections_.source != nullptr) connections_.source->enable(false);
+  bool stopped = false;
+  {
+    std::unique_lock lock{mutex_};
+    stopping_ = true;
+    wake_.notify_all();
+    stopped = done_.wait_for(lock, finish_deadline, [this] { return stopped_; });
+  }
+  if (stopped) {
+    thread_.join();
+  } else {
+    thread_.detach();  // it holds this session; the process need not wait for its write
+    note("an output did not take its data in time; the last records may be missing");
+  }
+}
+
+MonitorStatus Monitor::Session::status() const {
+  MonitorStatus status;
+  status.directory = run_.directory;
+  status.steps = noter_.steps();
+  status.written = written_.load(std::memory_order_relaxed);
+  status.dropped = noter_.dropped();
+  status.misuse = noter_.misuse();
+  status.failed_writes = failed_writes_.load(std::memory_order_relaxed);
+  status.measurements = noter_.plan().measurements();
+  if (is_child()) {
+    status.disabled = "this is a forked child; the parent's monitor is not its own";
+    return status;  // the lock may be held for ever here
+  }
+  const std::lock_guard lock{mutex_};
+  status.notes = notes_;
+  if (!options_.enabled) {
+    status.disabled = "switched off by its options";
+  } else if (!alive_.load(std::memory_order_relaxed)) {
+    status.disabled = "finished";
+  }
+  return status;
+}
+
+std::shared_ptr<Subscription> Monitor::Session::subscribe(std::size_t capacity) {
+  auto subscription = std::make_shared<Subscription>(capacity);
+  if (!alive()) {
+    subscription->close();
+    return subscription;
+  }
+  const std::lock_guard lock{mutex_};
+  subscriptions_.push_back(subscription);
+  return subscription;
+}
+
+void Monitor::Session::add_finding(Finding finding) {
+  if (!alive()) return;
+  const std::lock_guard lock{mutex_};
+  findings_.push_back(std::move(finding));
+}
+
+}  // namespace flopmeter

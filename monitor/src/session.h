@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Monitor::Session: everything a running monitor owns.  The training thread uses the noter; one background thread
+// owns the rest.  The thread holds the session too, so that a write that never returns delays nobody's exit.
+#pragma once
+
+#include "flop_resolver.h"
+#include "fork_guard.h"
+#include "ring.h"
+#include "run_directory.h"
+#include "run_statistics.h"
+#include "sink_driver.h"
+#include "step_noter.h"
+
+#include <flopmeter/core/step_builder.h>
+#include <flopmeter/monitor/monitor.h>
+#include <flopmeter/sources/process_memory.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace flopmeter {
+
+class Monitor::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(const Options& options, Connections connections);
+
+  /// Prepares the directory and the sinks, and starts the thread.
+  Result<void> start();
+  void finish() noexcept;
+
+  [[nodiscard]] bool alive() const noexcept {
+    return alive_.load(std::memory_order_relaxed) && generation_ == fork_generation();
+  }
+  [[nodiscard]] StepNoter& noter() noexcept { return noter_; }
+  [[nodiscard]] bool is_child() const noexcept { return generation_ != fork_generation(); }
+  [[nodiscard]] MonitorStatus status() const;
+  std::shared_ptr<Subscription> subscribe(std::size_t capacity);
+  void add_finding(Finding finding);
+
+ private:
+  Result<void> make_sinks();
+  void prepare_directory();
+  void run() noexcept;
+  void drain(std::int64_t now_ns);
+  void handle(Slot& slot, std::int64_t now_ns);
+  void measure_memory(StepRecord& record, std::int64_t now_ns);
+  void note(const std::string& text);
+
+  Options options_;
+  Connections connections_;
+  RunInfo run_;
+  std::string_view convention_;
+  Ring<Slot> ring_;
+  StepNoter noter_;
+  std::uint64_t generation_;
+  std::atomic<bool> alive_{false};
+
+  // Of the writing thread.
+  StepBuilder builder_;
+  FlopResolver resolver_;
+  std::optional<RunStatistics> statistics_;
+  SinkDriver sinks_;
+  ProcessMemory memory_;
+  std::int64_t memory_read_ns_ = 0;
+  std::int64_t cpu_ns_ = 0;
+  bool warned_peak_ = false;
+
+  mutable std::mutex mutex_;  ///< guards what follows; never taken by the training thread inside a step
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  std::vector<std::shared_ptr<Subscription>> subscriptions_;
+  std::vector<Finding> findings_;
+  std::vector<std::string> notes_;
+
+  std::atomic<std::uint64_t> written_{0};
+  std::atomic<std::uint64_t> failed_writes_{0};
+  std::thread thread_;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ShapeFit: FLOPs as a function of a batch's shape, learned from counts where no model configuration tells them.
+//
+// A transformer's FLOPs are a sum of terms that each grow with one of a few quantities: tokens (linears), pairs of
+// tokens (attention), sequences (heads on one position), patches and pairs of patches (a vision tower).  Counts of a
+// handful of different shapes determine the coefficients; least squares finds them, and a count that the rest
+// predicts well shows that they are right.
+#pragma once
+
+#include "slot.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace flopmeter {
+
+class ShapeFit {
+ public:
+  static constexpr std::size_t feature_count = 7;
+
+  /// Adds a count.  Forgets the oldest when it has many.
+  void add(const BatchShape& shape, const FlopEstimate& flops);
+  /// The FLOPs of a shape; empty until the counts determine and confirm the coefficients.
+  [[nodiscard]] std::optional<FlopEstimate> predict(const BatchShape& shape) const;
+  void clear();
+
+ private:
+  using Features = std::array<long double, feature_count>;
+  struct Sample {
+    Features features{};
+    FlopEstimate flops;
+  };
+  static Features features_of(const BatchShape& shape);
+  void solve();
+
+  std::vector<Sample> samples_;
+  /// Coefficients of model, hardware (by dtype) and recompute FLOPs.
+  std::array<std::optional<Features>, 2 * dtype_count + 1> coefficients_{};
+  bool good_ = false;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sink_driver.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::int64_t first_pause_ns = 1'000'000'000;
+constexpr std::int64_t longest_pause_ns = 60'000'000'000;
+
+}  // namespace
+
+void SinkDriver::failed(Entry& entry, std::int64_t now_ns, const std::string& why) {
+  ++failures_;
+  entry.pause_ns = std::clamp(2 * entry.pause_ns, first_pause_ns, longest_pause_ns);
+  entry.not_before_ns = now_ns + entry.pause_ns;
+  if (entry.said) return;
+  entry.said = true;
+  say_("output " + entry.name + " failed: " + why + "; training goes on, it is tried again from time to time");
+}
+
+template <class Call>
+void SinkDriver::attempt(Entry& entry, std::int64_t now_ns, Call&& call) {
+  if (now_ns < entry.not_before_ns) {
+    ++failures_;
+    return;
+  }
+  try {
+    if (const Result<void> result = call(*entry.sink); !result) {
+      failed(entry, now_ns, result.error().message);
+    } else {
+      entry.pause_ns = 0;
+    }
+  } catch (const std::exception& error) {
+    failed(entry, now_ns, error.what());
+  } catch (...) {
+    failed(entry, now_ns, "unknown exception");
+  }
+}
+
+void SinkDriver::write(const StepRecord& record, std::int64_t now_ns) {
+  for (Entry& entry : entries_) attempt(entry, now_ns, [&](Sink& sink) { return sink.write(record); });
+}
+
+void SinkDriver::flush(std::int64_t now_ns) {
+  for (Entry& entry : entries_) {
+    if (now_ns >= entry.not_before_ns) attempt(entry, now_ns, [](Sink& sink) { return sink.flush(); });
+  }
+}
+
+void SinkDriver::finish(const std::vector<Finding>& findings) {
+  for (Entry& entry : entries_) {
+    entry.not_before_ns = 0;
+    attempt(entry, 0, [&](Sink& sink) { return sink.finish(findings); });
+  }
+}
+
+}  // namespace flopmeter

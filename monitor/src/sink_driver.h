@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flopmeter/core/sink.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace flopmeter {
+
+/// Drives the sinks so that none of them can hurt: whatever one throws or reports is counted, said once, and
+/// followed by a pause that doubles with every further failure.  Used by the writing thread alone.
+class SinkDriver {
+ public:
+  using Say = std::function<void(const std::string&)>;
+  explicit SinkDriver(Say say) : say_(std::move(say)) {}
+
+  void add(std::string name, std::unique_ptr<Sink> sink) { entries_.push_back({std::move(name), std::move(sink)}); }
+
+  void write(const StepRecord& record, std::int64_t now_ns);
+  void flush(std::int64_t now_ns);
+  void finish(const std::vector<Finding>& findings);
+
+  [[nodiscard]] std::uint64_t failures() const { return failures_; }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::unique_ptr<Sink> sink;
+    std::int64_t not_before_ns = 0;
+    std::int64_t pause_ns = 0;
+    bool said = false;
+  };
+  template <class Call>
+  void attempt(Entry& entry, std::int64_t now_ns, Call&& call);
+  void failed(Entry& entry, std::int64_t now_ns, const std::string& why);
+
+  Say say_;
+  std::vector<Entry> entries_;
+  std::uint64_t failures_ = 0;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+namespace flopmeter {
+
+/// `text` in memory that stays for the life of the process: records point at it from wherever they are kept.
+std::string_view static_text(std::string_view text);
+
+}  // namespace flopmeter

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepNoter: the part of the monitor that runs on the training thread.  It reads clocks and counters into fixed
+// memory and passes finished steps to the ring; no call allocates, locks, or enters the kernel.
+#pragma once
+
+#include "measure_plan.h"
+#include "ring.h"
+#include "slot.h"
+
+#include <flopmeter/monitor/monitor.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace flopmeter {
+
+/// Calls of one step come from one thread; calls from others meanwhile are counted and ignored.
+class StepNoter {
+ public:
+  StepNoter(const Options& options, const Connections& connections, std::string_view convention, Ring<Slot>& ring);
+
+  void begin_step(const StepInput& input) noexcept;
+  void micro_step(const StepInput& input) noexcept;
+  void end_step(const StepOutcome& outcome) noexcept;
+  void abandon_step() noexcept;
+  void begin_phase(Phase phase) noexcept;
+  void end_phase(Phase phase) noexcept;
+  void tag_step(StepTag tag) noexcept;
+
+  [[nodiscard]] MeasurePlan& plan() noexcept { return plan_; }
+  [[nodiscard]] const MeasurePlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] bool measuring() const noexcept { return measuring_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t misuse() const noexcept { return misuse_.load(std::memory_order_relaxed); }
+
+  /// Nanoseconds that one call of this class costs; measured once, at start.
+  void calibrate() noexcept;
+
+ private:
+  /// early: a phase began before its step did; aside: evaluation or checkpoint between steps.
+  enum class State : std::uint8_t { idle, early, open, aside };
+  static constexpr std::size_t most_depth = 16;
+
+  bool enter(bool may_start) noexcept;
+  bool bad_call() noexcept;
+  void open(State state, std::int64_t now) noexcept;
+  void close() noexcept;
+  void mark(std::int64_t now) noexcept;
+  void add_batch(const StepInput& input) noexcept;
+  void start_counting() noexcept;
+  void stop_counting(std::int64_t step_ns) noexcept;
+  void emit(std::int64_t now) noexcept;
+
+  const Clock clock_;
+  FlopSource* const source_;
+  const std::string_view convention_;
+  const std::int32_t rank_;
+  const std::int32_t devices_;
+  Ring<Slot>& ring_;
+  MeasurePlan plan_;
+
+  State state_ = State::idle;
+  Slot now_;  ///< the open step
+  std::array<std::int64_t, phase_count> phase_ns_{};
+  std::array<bool, phase_count> phase_seen_{};
+  std::array<Phase, most_depth> stack_{};
+  std::size_t depth_ = 0;
+  std::size_t too_deep_ = 0;
+  std::int64_t mark_ns_ = 0;
+  std::int64_t last_end_ns_ = 0;
+  std::int64_t last_step_ = 0;
+  std::int64_t effective_steps_ = 0;
+  std::uint32_t calls_ = 0;
+  bool has_batch_ = false;
+  bool counting_enabled_ = false;
+  FlopTotals before_;
+  double call_ns_ = 0;
+
+  std::atomic<std::uintptr_t> owner_{0};
+  std::atomic<bool> measuring_{false};
+  std::atomic<std::uint64_t> steps_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> misuse_{0};
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One line a log interval for people, MFU first; colour only on a terminal.  A terminal or pipe that does not take
+// the line at once loses it: nothing ever waits for a reader.
+#include "../src/interval_rows.h"
+#include "../src/output_file.h"
+
+#include <flopmeter/core/step_builder.h>
+#include <flopmeter/core/text.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <poll.h>
+#include <unistd.h>
+
+namespace flopmeter {
+namespace {
+
+class ConsoleSink final : public Sink {
+ public:
+  ConsoleSink(const RunInfo& run, int fd)
+      : breakdown_(run.breakdown),
+        rows_(run),
+        builder_(run.peaks),
+        fd_(fd),
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): read once, at start
+        colour_(isatty(fd) == 1 && std::getenv("NO_COLOR") == nullptr) {}
+
+  Result<void> write(const StepRecord& record) override {
+    const auto row = rows_.add(record);
+    return row ? put(*row) : Result<void>{};
+  }
+  Result<void> finish(const std::vector<Finding>& findings) override {
+    const auto row = rows_.rest();
+    if (const auto last = row ? put(*row) : Result<void>{}; !last) return last;
+    for (const Finding& finding : findings) {
+      if (const auto said = say(printable(finding.summary + "  " + finding.remedy) + "\n"); !said) return said;
+    }
+    return {};
+  }
+
+ private:
+  /// "41.3 %", or why there is none.
+  [[nodiscard]] std::string mfu_text(const IntervalRow& row) const {
+    if (row.mfu) return percent(*row.mfu);
+    if (!row.last.model_flops) return "n/a (FLOPs unknown)";
+    std::array<WideInt, dtype_count> flops{};
+    for (std::size_t i = 0; i < dtype_count; ++i) flops[i] = row.last.model_flops_by_dtype[i];
+    const auto missing = builder_.missing_peak(flops);
+    return missing ? "n/a (no peak for " + std::string{to_string(*missing)} + ")" : "n/a";
+  }
+
+  Result<void> put(const IntervalRow& row) {
+    std::string line = colour_ ? "\x1b[1;36mMFU " + mfu_text(row) + "\x1b[0m" : "MFU " + mfu_text(row);
+    const auto part = [&line](const std::string& text) { line.append(" | ").append(text); };
+    if (row.last.mfu_run) line.append(" (run " + percent(*row.last.mfu_run) + ")");
+    part("step " + std::to_string(row.last.step));
+    if (row.last.loss) part("loss " + fixed(*row.last.loss, 4));
+    if (row.tflops_per_device) part(fixed(*row.tflops_per_device, 2) + " TFLOP/s per device");
+    if (row.tokens_per_second) part(si(*row.tokens_per_second) + " tokens/s");
+    if (row.samples_per_second) part(fixed(*row.samples_per_second, 1) + " samples/s");
+    part(duration(row.step_seconds));
+    if (row.memory_gb) part(fixed(*row.memory_gb, 2) + " GB");
+    line.push_back('\n');
+    if (const std::string phases = breakdown_ ? phases_text(row) : ""; !phases.empty()) {
+      line.append("    ").append(phases).append("\n");
+    }
+    return say(line);
+  }
+
+  Result<void> say(std::string_view text) const {
+    pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
+    if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) return system_error("write to", "the console", EAGAIN);
+    if (::write(fd_, text.data(), text.size()) < 0) return system_error("write to", "the console", errno);
+    return {};
+  }
+
+  bool breakdown_;
+  IntervalRows rows_;
+  StepBuilder builder_;
+  int fd_;
+  bool colour_;
+};
+
+Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
+  if (!target.empty() && target != "stdout" && target != "stderr") {
+    return Error{ErrorCode::invalid_argument,
+                 "console target '" + printable(target) + "' is not known; use stdout or stderr"};
+  }
+  return std::unique_ptr<Sink>{std::make_unique<ConsoleSink>(run, target == "stdout" ? STDOUT_FILENO : STDERR_FILENO)};
+}
+
+}  // namespace
+
+extern const SinkPlugin console_plugin;
+constinit const SinkPlugin console_plugin{"console", "one line a log interval on the terminal (stderr, or stdout)", make};
+
+}  // namespace flopmeter

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output_file.h"
+
+#include <flopmeter/core/text.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+constexpr int common_flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+constexpr mode_t file_mode = 0666;  // the user's umask decides
+constexpr int most_names = 1000;
+
+std::string parent(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// "a/x.log" and 2 as "a/x.2.log".
+std::string numbered(const std::string& path, int number) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t dot = path.rfind('.');
+  const bool has_dot = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
+  const std::size_t at = has_dot ? dot : path.size();
+  return path.substr(0, at) + "." + std::to_string(number) + path.substr(at);
+}
+
+/// Writes all of `text`; the number of bytes that reached the file is added to `done`.
+int write_fully(int fd, std::string_view text, std::int64_t& done) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    if (count == 0) return EIO;
+    done += count;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+std::string temporary_name(const std::string& path) { return path + "." + std::to_string(getpid()) + ".tmp"; }
+
+}  // namespace
+
+Error system_error(std::string_view what, std::string_view path, int code) {
+  char buffer[128] = {};
+  return {ErrorCode::io_error,
+          "cannot " + std::string{what} + " " + printable(path) + ": " + strerror_r(code, buffer, sizeof buffer)};
+}
+
+Result<void> make_directories(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  if (errno != ENOENT || path.empty()) return system_error("create directory", path, errno);
+  if (const auto above = make_directories(parent(path)); !above) return above;
+  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  return system_error("create directory", path, errno);
+}
+
+OutputFile::OutputFile(std::string path, Name name, std::string header)
+    : path_(std::move(path)), name_(name), header_(std::move(header)) {}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<void> OutputFile::open() {
+  if (const auto made = make_directories(parent(path_)); !made) return made;
+  struct stat info {};
+  if (lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
+    fd_ = ::open(path_.c_str(), common_flags);  // a device or a pipe: taken as it is, and never waited for
+  } else if (name_ == Name::replace) {
+    const std::string temporary = temporary_name(path_);
+    unlink(temporary.c_str());
+    fd_ = ::open(temporary.c_str(), common_flags | O_CREAT | O_EXCL | O_APPEND, file_mode);
+    if (fd_ >= 0 && rename(temporary.c_str(), path_.c_str()) != 0) {
+      const int code = errno;
+      unlink(temporary.c_str());
+      ::close(std::exchange(fd_, -1));
+      errno = code;
+    }
+  } else {
+    const std::string wanted = path_;
+    for (int n = 1; n < most_names; ++n) {
+      fd_ = ::open(path_.c_str(), common_flags | O_CREAT | O_EXCL | O_APPEND, file_mode);
+      if (fd_ >= 0 || errno != EEXIST) break;
+      path_ = numbered(wanted, n);
+    }
+    if (fd_ < 0) path_ = wanted;
+  }
+  if (fd_ < 0) return system_error("open", path_, errno);
+  regular_ = fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
+  if (regular_) flock(fd_, LOCK_EX | LOCK_NB);  // says to the clean-up of another run that this one lives
+  size_ = 0;
+  return {};
+}
+
+Result<void> OutputFile::write_all(std::string_view text) {
+  std::int64_t size = size_;
+  const int code = write_fully(fd_, text, size);
+  if (code == 0) {
+    size_ = size;
+    return {};
+  }
+  // Half a line would spoil the file for its readers.
+  if (regular_ && size != size_ && ftruncate(fd_, size_) != 0) size_ = size;
+  return system_error("write", path_, code);
+}
+
+Result<void> OutputFile::append(std::string_view text) {
+  if (fd_ < 0) {
+    if (const auto opened = open(); !opened) return opened;
+  }
+  if (size_ == 0 && !header_.empty()) {
+    if (const auto head = write_all(header_); !head) return head;
+  }
+  return text.empty() ? Result<void>{} : write_all(text);
+}
+
+FileReplacement::FileReplacement(std::string path) : path_(std::move(path)), temporary_(temporary_name(path_)) {
+  if (const auto made = make_directories(parent(path_)); !made) {
+    error_ = made.error();
+    return;
+  }
+  unlink(temporary_.c_str());
+  fd_ = ::open(temporary_.c_str(), common_flags | O_CREAT | O_EXCL, file_mode);
+  if (fd_ < 0) error_ = system_error("create", temporary_, errno);
+}
+
+FileReplacement::~FileReplacement() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  unlink(temporary_.c_str());
+}
+
+void FileReplacement::take(std::string& text) {
+  std::int64_t done = 0;
+  const int code = error_ ? 0 : write_fully(fd_, text, done);
+  if (code != 0) error_ = system_error("write", temporary_, code);
+  text.clear();
+}
+
+Result<void> FileReplacement::commit() {
+  if (error_) return *error_;
+  if (fdatasync(fd_) != 0) return system_error("write", temporary_, errno);
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return system_error("replace", path_, errno);
+  ::close(std::exchange(fd_, -1));
+  const int directory = ::open(parent(path_).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+  if (directory >= 0) {
+    fsync(directory);
+    ::close(directory);
+  }
+  return {};
+}
+
+Result<void> replace_file(const std::string& path, std::string text) {
+  FileReplacement replacement{path};
+  replacement.take(text);
+  return replacement.commit();
+}
+
+}  // namespace flopmeter

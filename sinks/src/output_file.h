@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files as sinks need them: opened late, never through a link, never inherited by a program that the run
+// starts, locked while the run lives, and written whole or not at all.
+#pragma once
+
+#include <flopmeter/core/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace flopmeter {
+
+/// A growing file.  Opened by the first append.  Not thread-safe.
+class OutputFile {
+ public:
+  enum class Name : std::uint8_t {
+    fresh,    ///< a file that did not exist; "x.log" taken means "x.1.log"
+    replace,  ///< takes the name over: whoever still writes the old file keeps it to himself
+  };
+
+  OutputFile(std::string path, Name name, std::string header = {});
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  OutputFile(OutputFile&&) = delete;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  /// Writes the header before the first text.  After a failure no part of `text` stays in a regular file.
+  Result<void> append(std::string_view text);
+  /// Makes sure that the file exists and has its header.
+  Result<void> touch() { return append({}); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+
+ private:
+  Result<void> open();
+  Result<void> write_all(std::string_view text);
+
+  std::string path_;
+  Name name_;
+  std::string header_;
+  std::int64_t size_ = 0;
+  int fd_ = -1;
+  bool regular_ = false;
+};
+
+/// A file's new content: a reader sees the old text or, after commit(), the new one, also after a crash.
+class FileReplacement {
+ public:
+  explicit FileReplacement(std::string path);
+  FileReplacement(const FileReplacement&) = delete;
+  FileReplacement& operator=(const FileReplacement&) = delete;
+  FileReplacement(FileReplacement&&) = delete;
+  FileReplacement& operator=(FileReplacement&&) = delete;
+  ~FileReplacement();
+
+  /// Adds `text` and empties it; the first failure is kept for commit().
+  void take(std::string& text);
+  Result<void> commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+  std::optional<Error> error_;
+};
+
+/// The same for a text that is there already.
+Result<void> replace_file(const std::string& path, std::string text);
+
+/// Creates `path` and the directories above it where they are missing.
+Result<void> make_directories(const std::string& path);
+
+/// "cannot <what> <path>: <reason of errno>".
+Error system_error(std::string_view what, std::string_view path, int code);
+
+}  // namespace flopmeter

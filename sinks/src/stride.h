@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bounds for what grows with the run: keep every record first, then every second, every fourth…
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace flopmeter {
+
+/// Which records go into a file of bounded size.  The first stage may fill half of the limit; each stage after it
+/// has half the room of the one before and twice the stride, so it lasts as many steps and the sum stays within
+/// the limit however long the run.
+class DiskStride {
+ public:
+  explicit DiskStride(std::int64_t limit_bytes) : stage_bytes_(limit_bytes / 2) {}
+
+  /// Whether the next record is to be kept.
+  bool keep() { return (count_++ & (stride_ - 1)) == 0; }
+  /// Tells what keeping it cost.
+  void wrote(std::int64_t bytes) {
+    used_ += bytes;
+    if (used_ < stage_bytes_ || stride_ >= (std::uint64_t{1} << 62U)) return;
+    used_ = 0;
+    stage_bytes_ /= 2;
+    stride_ *= 2;
+    count_ = 0;
+  }
+  [[nodiscard]] std::uint64_t stride() const { return stride_; }
+
+ private:
+  std::int64_t stage_bytes_;
+  std::int64_t used_ = 0;
+  std::uint64_t count_ = 0;
+  std::uint64_t stride_ = 1;
+};
+
+/// At most `most` rows, in memory taken at the start: when full, every second one goes and from then on every
+/// second one is kept.
+template <class Row>
+class BoundedRows {
+ public:
+  explicit BoundedRows(std::size_t most) : rows_(most) {}
+
+  void add(const Row& row) {
+    if (count_++ % stride_ != 0) return;
+    if (size_ == rows_.size()) {
+      size_ = (size_ + 1) / 2;
+      for (std::size_t i = 1; i < size_; ++i) rows_[i] = rows_[2 * i];
+      stride_ *= 2;
+      if ((count_ - 1) % stride_ != 0) return;
+    }
+    rows_[size_++] = row;
+  }
+  [[nodiscard]] std::span<const Row> rows() const { return {rows_.data(), size_}; }
+  [[nodiscard]] std::uint64_t stride() const { return stride_; }
+
+ private:
+  std::vector<Row> rows_;
+  std::size_t size_ = 0;
+  std::uint64_t count_ = 0;
+  std::uint64_t stride_ = 1;
+};
+
+}  // namespace flopmeter
