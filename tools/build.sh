@@ -26,6 +26,6 @@ package=build/python/flopmeter
 rm -rf "$package"
 mkdir -p "$package"
 for part in python/flopmeter/* build/release/python/flopmeter/*; do
-  [ ! -e "$part" ] || ln -s "$PWD/$part" "$package/"
+  [ ! -e "$part" ] || ln -sfn "$PWD/$part" "$package/"
 done
 echo "$PWD/build/python" >"$site/flopmeter-build.pth"

@@ -8,5 +8,6 @@ from flopmeter._count import Count, count
 from flopmeter._flopmeter import __version__
 from flopmeter._ops import register_op
 from flopmeter._region import Region, region
+from flopmeter._survey import Survey, survey
 
-__all__ = ["Count", "Region", "__version__", "count", "region", "register_op"]
+__all__ = ["Count", "Region", "Survey", "__version__", "count", "region", "register_op", "survey"]

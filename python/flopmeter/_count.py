@@ -8,10 +8,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flopmeter._adapter import torch_adapter
-from flopmeter._modules import ROOT, ModuleHooks
 
 if TYPE_CHECKING:
     import torch
+
+    from flopmeter._modules import ModuleHooks
+
+ROOT = "."  # the adapter's name for the model itself; users see ""
 
 
 class Row(NamedTuple):
@@ -52,6 +55,8 @@ class Count:
             raise RuntimeError("flopmeter.count(): this count was used already; make a new one")
         adapter = torch_adapter()
         if self._modules is not None:
+            from flopmeter._modules import ModuleHooks
+
             self._hooks = ModuleHooks(adapter, self._modules)
         self._counter = adapter.OpCounter(modules=self._modules is not None)
         return self

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from flopmeter._count import ROOT
+
 if TYPE_CHECKING:
     import torch
-
-ROOT = "."  # the adapter's name for the model itself; users see ""
 
 
 class ModuleHooks:

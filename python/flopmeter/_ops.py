@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 
 from flopmeter._adapter import torch_adapter
@@ -13,12 +12,14 @@ def register_op(name: str, rule: Callable[..., int | None]) -> None:
     """Price the dispatcher operator ``name`` (``"mylib::fused_mlp"``) with ``rule``, from now on.
 
     ``rule`` is called after each call of the operator with the operator's arguments in order: a tuple of
-    extents for a tensor, a tuple for a list, an int for an int or bool, None for anything else; where it has a
+    extents for a tensor, a tuple for a list, a list of extents for a list of tensors, an int for an int or bool,
+    None for anything else; where it has a
     parameter ``out_shape`` also with the extents of the first result.  It returns FLOPs (a multiply-add is
     two), or None where it cannot tell: such calls appear in ``unknown_ops``.
     """
-    parameters = inspect.signature(rule).parameters
-    wants_output = "out_shape" in parameters
+    import inspect  # slow to load, and only needed here
+
+    wants_output = "out_shape" in inspect.signature(rule).parameters
 
     def call(out_shape: tuple[int, ...] | None, *args: object) -> int | None:
         return rule(*args, out_shape=out_shape) if wants_output else rule(*args)

@@ -3,6 +3,7 @@
 // The torch adapter for Python.  Includes no torch header: the adapter's public ones hide it.
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
+#include <flopmeter/torch/survey.h>
 
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
@@ -23,17 +24,23 @@ py::object to_python(const Arg& arg) {
     case Arg::Kind::list: {
       py::tuple items(arg.rank);
       for (int i = 0; i < arg.rank; ++i) items[static_cast<std::size_t>(i)] = arg[i];
-      return std::move(items);
+      return items;
     }
     case Arg::Kind::integer:
       return py::int_(arg.integer);
+    case Arg::Kind::tensors: {
+      py::list items;
+      for (int i = 0; i < arg.rank; ++i) items.append(to_python(arg.items[i]));
+      return items;
+    }
     case Arg::Kind::none:
       break;
   }
   return py::none();
 }
 
-/// Calls a Python rule with shapes for tensors.  The rule is kept for ever: operators may run until the very end.
+/// Calls a Python rule with shapes for tensors.  The rule is kept for ever: operators may run until
+/// the very end.
 UserRule python_rule(const py::function& function) {
   auto* kept = new py::function(function);
   return [kept](const OpCall& call) -> std::optional<Flops> {
@@ -55,8 +62,12 @@ py::dict to_dict(const Counts& counts) {
   const auto rows = [](const std::vector<CountRow>& from) {
     py::list list;
     for (const CountRow& row : from) {
-      list.append(py::make_tuple(row.name, std::string(to_string(row.dtype)), pass_names[static_cast<int>(row.pass)],
-                                 row.calls, row.executed, row.model));
+      list.append(py::make_tuple(row.name,
+                                 std::string(to_string(row.dtype)),
+                                 pass_names[static_cast<int>(row.pass)],
+                                 row.calls,
+                                 row.executed,
+                                 row.model));
     }
     return list;
   };
@@ -65,20 +76,46 @@ py::dict to_dict(const Counts& counts) {
   py::dict by_dtype;
   for (std::size_t d = 0; d < dtype_count; ++d) {
     const auto dtype = static_cast<Dtype>(d);
-    if (counts.executed(dtype) != 0) by_dtype[std::string(to_string(dtype)).c_str()] = counts.executed(dtype);
+    if (counts.executed(dtype) != 0)
+      by_dtype[std::string(to_string(dtype)).c_str()] = counts.executed(dtype);
   }
   using namespace py::literals;  // NOLINT(google-build-using-namespace)
-  return py::dict("model_flops"_a = counts.model_flops(), "hardware_flops"_a = counts.hardware_flops(),
-                  "executed"_a = counts.executed(), "forward"_a = counts.executed(Pass::forward),
-                  "backward"_a = counts.executed(Pass::backward), "recompute"_a = counts.executed(Pass::recompute),
-                  "by_dtype"_a = by_dtype, "op_rows"_a = rows(counts.ops), "module_rows"_a = rows(counts.modules),
-                  "unknown_ops"_a = unknown, "calls"_a = counts.totals.calls,
+  return py::dict("model_flops"_a = counts.model_flops(),
+                  "hardware_flops"_a = counts.hardware_flops(),
+                  "executed"_a = counts.executed(),
+                  "forward"_a = counts.executed(Pass::forward),
+                  "backward"_a = counts.executed(Pass::backward),
+                  "recompute"_a = counts.executed(Pass::recompute),
+                  "by_dtype"_a = by_dtype,
+                  "op_rows"_a = rows(counts.ops),
+                  "module_rows"_a = rows(counts.modules),
+                  "unknown_ops"_a = unknown,
+                  "calls"_a = counts.totals.calls,
                   "attention_pairs"_a = std::string(to_string(counts.attention_pairs())));
+}
+
+py::dict to_dict(const SurveyResult& result) {
+  constexpr const char* kinds[] = {"priced", "memory", "tiny", "unknown"};
+  py::list rows;
+  for (const SurveyRow& row : result.rows) {
+    rows.append(py::make_tuple(row.name,
+                               kinds[static_cast<int>(row.kind)],
+                               row.calls,
+                               row.self.value,
+                               row.elements,
+                               row.backward));
+  }
+  using namespace py::literals;  // NOLINT(google-build-using-namespace)
+  return py::dict("rows"_a = rows,
+                  "calls"_a = result.calls,
+                  "wall_seconds"_a = result.wall.value,
+                  "busy_seconds"_a = result.busy.value);
 }
 
 void check(const Result<void>& result) {
   if (result) return;
-  if (result.error().code == ErrorCode::invalid_argument) throw py::value_error(result.error().message);
+  if (result.error().code == ErrorCode::invalid_argument)
+    throw py::value_error(result.error().message);
   if (result.error().code == ErrorCode::not_found) throw py::key_error(result.error().message);
   throw std::runtime_error(result.error().message);
 }
@@ -95,6 +132,11 @@ PYBIND11_MODULE(_torch, m) {
       .def("stop", &Region::stop)
       .def("replayed", &Region::replayed)
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
+  py::class_<Survey>(m, "Survey")
+      .def(py::init(
+               [](double tiny_seconds) { return std::make_unique<Survey>(Seconds{tiny_seconds}); }),
+           py::arg("tiny_seconds") = 10e-6)
+      .def("stop", [](Survey& self) { return to_dict(self.stop()); });
   m.def("register_op", [](const std::string& name, const py::function& rule) {
     check(register_op(name, python_rule(rule)));
   });

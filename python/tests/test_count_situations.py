@@ -155,13 +155,15 @@ def test_functionalize_and_make_fx(a, b):
 def test_nothing_is_counted_for_meta_and_fake_tensors(a, b):
     from torch._subclasses import FakeTensorMode
 
+    x, y = a.detach(), b.detach()
+
     def meta():
-        x = torch.randn(M, K, device="meta", requires_grad=True)
-        (x @ torch.randn(K, N, device="meta")).sum().backward()
+        shape_only = torch.randn(M, K, device="meta", requires_grad=True)
+        (shape_only @ torch.randn(K, N, device="meta")).sum().backward()
 
     def fake():
         with FakeTensorMode() as mode:
-            mode.from_tensor(a.detach()) @ mode.from_tensor(b.detach())
+            mode.from_tensor(x) @ mode.from_tensor(y)
 
     assert executed(meta) == 0
     assert executed(fake) == 0

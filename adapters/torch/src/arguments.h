@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call's arguments as the rulebook reads them.  Extents are not copied: an Arg points into the tensor.
+// A call's arguments as the rulebook reads them.  Extents are not copied: an Arg points into the
+// tensor.
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -26,10 +27,13 @@ struct Scratch {
   std::size_t used = 0;
 };
 
-constexpr std::array<Dtype, static_cast<std::size_t>(c10::ScalarType::NumOptions) + 1> make_dtypes() {
+constexpr std::array<Dtype, static_cast<std::size_t>(c10::ScalarType::NumOptions) + 1>
+make_dtypes() {
   std::array<Dtype, static_cast<std::size_t>(c10::ScalarType::NumOptions) + 1> table{};
   for (auto& entry : table) entry = Dtype::other;
-  const auto set = [&](c10::ScalarType type, Dtype dtype) { table[static_cast<std::size_t>(type)] = dtype; };
+  const auto set = [&](c10::ScalarType type, Dtype dtype) {
+    table[static_cast<std::size_t>(type)] = dtype;
+  };
   set(c10::ScalarType::Double, Dtype::fp64);
   set(c10::ScalarType::Float, Dtype::fp32);
   set(c10::ScalarType::Half, Dtype::fp16);
@@ -47,7 +51,8 @@ constexpr std::array<Dtype, static_cast<std::size_t>(c10::ScalarType::NumOptions
   set(c10::ScalarType::Float8_e4m3fnuz, Dtype::fp8);
   set(c10::ScalarType::Float8_e5m2fnuz, Dtype::fp8);
 #endif
-#if __has_include(<c10/util/Float4_e2m1fn_x2.h>) || __has_include(<torch/headeronly/util/Float4_e2m1fn_x2.h>)
+#if __has_include( \
+    <c10/util/Float4_e2m1fn_x2.h>) || __has_include(<torch/headeronly/util/Float4_e2m1fn_x2.h>)
   set(c10::ScalarType::Float4_e2m1fn_x2, Dtype::fp4);
 #endif
   return table;
@@ -62,9 +67,15 @@ inline Arg to_arg(const at::Tensor& tensor, Scratch& /*scratch*/) {
   arg.complex = c10::isComplexType(type);
   return arg;
 }
-inline Arg to_arg(bool flag, Scratch& /*scratch*/) { return Arg::number(flag ? 1 : 0); }
-inline Arg to_arg(std::int64_t value, Scratch& /*scratch*/) { return Arg::number(value); }
-inline Arg to_arg(at::IntArrayRef items, Scratch& /*scratch*/) { return Arg::list({items.data(), items.size()}); }
+inline Arg to_arg(bool flag, Scratch& /*scratch*/) {
+  return Arg::number(flag ? 1 : 0);
+}
+inline Arg to_arg(std::int64_t value, Scratch& /*scratch*/) {
+  return Arg::number(value);
+}
+inline Arg to_arg(at::IntArrayRef items, Scratch& /*scratch*/) {
+  return Arg::list({items.data(), items.size()});
+}
 
 /// A list in another form, written out as integers where there is room.
 template <class List, class Read>
@@ -124,7 +135,8 @@ inline Arg boxed_arg(const c10::IValue& value, BoxedScratch& boxed) {
   }
   if (value.isTensorList()) {
     auto& items = boxed.tensors.emplace_back();
-    for (const at::Tensor& tensor : value.toTensorVector()) items.push_back(to_arg(tensor, scratch));
+    for (const at::Tensor& tensor : value.toTensorVector())
+      items.push_back(to_arg(tensor, scratch));
     return Arg::tensors(items);
   }
   return {};

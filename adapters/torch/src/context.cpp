@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
+#include <utility>
 
 namespace flopmeter::torch_adapter {
 
@@ -23,7 +25,9 @@ using torch::autograd::Node;
 #if FLOPMETER_TORCH_VERSION >= 200
 constexpr std::string_view mark_name = "flopmeter";
 const c10::DebugInfoKind mark_kind(&mark_name);
-auto current_node() { return torch::autograd::get_current_node(); }
+auto current_node() {
+  return torch::autograd::get_current_node();
+}
 #else
 constexpr auto mark_kind = static_cast<c10::DebugInfoKind>(0x66);
 // 1.13 has no accessor; its guard keeps the node it displaces as its only member, and puts it back.
@@ -34,6 +38,16 @@ std::shared_ptr<Node> current_node() {
 }
 #endif
 
+/// The hooks around the last forward of any thread: where the engine's own threads, which never run
+/// one, begin.
+std::atomic<int> forward_depth{0};
+std::atomic<const void*> forward_innermost{nullptr};
+
+Hooks last_forward_hooks() {
+  return {.depth = forward_depth.load(std::memory_order_relaxed),
+          .innermost = forward_innermost.load(std::memory_order_relaxed)};
+}
+
 /// Says, to whoever inherits the thread-local state, that a custom node is running.
 struct Mark : c10::DebugInfoBase {
   TaskId task = no_task;
@@ -43,7 +57,9 @@ struct Mark : c10::DebugInfoBase {
   bool open = false;
 };
 
-Mark* current_mark() { return static_cast<Mark*>(c10::ThreadLocalDebugInfo::get(mark_kind)); }
+Mark* current_mark() {
+  return static_cast<Mark*>(c10::ThreadLocalDebugInfo::get(mark_kind));
+}
 
 /// Whether the node runs code that torch did not generate.  Remembered by type: the cast is slow.
 bool is_custom(Node& node) {
@@ -55,19 +71,24 @@ bool is_custom(Node& node) {
   const void* type = *reinterpret_cast<const void* const*>(&node);
   Known& slot = known[(reinterpret_cast<std::uintptr_t>(type) >> 4) % known.size()];
   if (slot.type != type) {
-    slot = {.type = type, .custom = dynamic_cast<torch::autograd::TraceableFunction*>(&node) == nullptr};
+    slot = {.type = type,
+            .custom = dynamic_cast<torch::autograd::TraceableFunction*>(&node) == nullptr};
   }
   return slot.custom;
 }
 
-/// A nested backward runs: what the marked node did since the oldest node of the walked graph was recompute.
+/// A nested backward runs: what the marked node did since the oldest node of the walked graph was
+/// recompute.
 void settle_by_nested(Mark& mark, const Node* node) {
   if (!mark.open) return;
   std::uint64_t oldest = node != nullptr ? node->sequence_nr() : UINT64_MAX;
   if (const auto* nodes = torch::autograd::get_current_graph_task_nodes_in_graph()) {
     for (const Node* each : *nodes) oldest = std::min<std::uint64_t>(oldest, each->sequence_nr());
   }
-  const bool from_the_start = oldest < mark.first_sequence;
+  // Work under no_grad before any node was made leaves no trace: a checkpoint runs nothing but the
+  // forward.
+  const bool from_the_start = oldest < mark.first_sequence ||
+                              mark.node->name().find("CheckpointFunction") != std::string::npos;
   mark.tally->settle(from_the_start ? Booking::recompute : Booking::backward, Booking::recompute);
   mark.open = false;
 }
@@ -84,7 +105,8 @@ Booking open_booking(TaskId task, const Node* node, Mark* mark) {
     c10::ThreadLocalDebugInfo::_push(mark_kind, std::move(fresh));
   }
   if (!mark->open) {
-    tally.settle(Booking::backward, Booking::backward);  // of an earlier node that nothing nested in
+    tally.settle(Booking::backward,
+                 Booking::backward);  // of an earlier node that nothing nested in
     mark->open = true;
     mark->first_sequence = sequence;
   }
@@ -95,18 +117,30 @@ Booking booking_in_backward(TaskId task, Node* node) {
   Mark* mark = current_mark();
   if (mark != nullptr && mark->task != task) settle_by_nested(*mark, node);
   const Hooks hooks = hooks_now();
+  if (thread_local TaskId last = no_task;
+      std::exchange(last, task) != task && !context.ran_forward) {
+    context.outside = last_forward_hooks();
+  }
   const Hooks& outside = context.outside;
   context.in_backward = true;
-  if (hooks.depth > outside.depth || (hooks.depth == outside.depth && hooks.innermost != outside.innermost)) {
+  if (hooks.depth > outside.depth ||
+      (hooks.depth == outside.depth && hooks.innermost != outside.innermost)) {
     return Booking::recompute;
   }
   context.outside = hooks;
   if (node != nullptr && is_custom(*node)) return open_booking(task, node, mark);
-  const bool hook_runs = at::GradMode::is_enabled() && !torch::autograd::get_current_graph_task_keep_graph();
-  return node != nullptr && hook_runs ? Booking::recompute : Booking::backward;
+  return Booking::backward;
 }
 
 }  // namespace
+
+void note_forward_hooks(Hooks hooks) {
+  context.in_backward = false;
+  context.ran_forward = true;
+  context.outside = hooks;
+  forward_depth.store(hooks.depth, std::memory_order_relaxed);
+  forward_innermost.store(hooks.innermost, std::memory_order_relaxed);
+}
 
 [[gnu::noinline]] Place place_in_backward(TaskId task) {
   const auto node = current_node();
@@ -129,8 +163,10 @@ Dtype setting(at::Float32Backend backend, Precision precision) {
       return Dtype::tf32;
     case at::Float32Precision::BF16:
       return Dtype::bf16;
-    case at::Float32Precision::DEFAULT:  // "leave it to the library": cuDNN takes TF32 for convolutions
-      return backend == at::Float32Backend::CUDA && precision != Precision::matmul ? Dtype::tf32 : Dtype::fp32;
+    case at::Float32Precision::DEFAULT:  // "leave it to the library": cuDNN takes TF32 for
+                                         // convolutions
+      return backend == at::Float32Backend::CUDA && precision != Precision::matmul ? Dtype::tf32
+                                                                                   : Dtype::fp32;
     default:
       return Dtype::fp32;
   }
@@ -162,8 +198,8 @@ Dtype fp32_compute_dtype(c10::DeviceType device, Precision precision) {
     const Dtype wanted = setting(at::Float32Backend::MKLDNN, precision);
     return wanted == Dtype::bf16 || (wanted == Dtype::tf32 && units.tf32) ? wanted : Dtype::fp32;
 #elif FLOPMETER_TORCH_VERSION >= 200
-    return precision == Precision::matmul &&
-                   at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM
+    return precision == Precision::matmul && at::globalContext().float32MatmulPrecision() ==
+                                                 at::Float32MatmulPrecision::MEDIUM
                ? Dtype::bf16
                : Dtype::fp32;
 #else

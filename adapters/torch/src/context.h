@@ -3,12 +3,15 @@
 // Where an operator call stands: its pass, its module, and what its fp32 work really runs as.
 //
 // Outside a graph task (a running backward) everything is forward.  Inside one:
-//   - saved-tensor hooks on top of those around the task: a non-reentrant checkpoint is recomputing;
-//   - in one of torch's own nodes with grad mode on, in a task that keeps no graph: somebody's unpack hook is;
-//   - in one of torch's own nodes otherwise: backward, whether or not it records a graph (create_graph);
-//   - in a custom function's node: open (see tally.h).  A mark is left in the thread-local state that the autograd
-//     engine restores after each node and hands to nested graph tasks: an operator that finds the mark of another
-//     task runs in a backward nested in the marked node, and so settles that node's open work.
+//   - saved-tensor hooks on top of those around the task: a non-reentrant checkpoint is
+//   recomputing;
+//   - otherwise in one of torch's own nodes: backward, whether or not it records a graph
+//   (create_graph);
+//   - in a custom function's node: open (see tally.h).  A mark is left in the thread-local state
+//   that the autograd
+//     engine restores after each node and hands to nested graph tasks: an operator that finds the
+//     mark of another task runs in a backward nested in the marked node, and so settles that node's
+//     open work.
 #pragma once
 
 #include "arguments.h"
@@ -37,8 +40,8 @@ inline TaskId current_task() {
 #endif
 }
 
-/// The saved-tensor hooks in force.  The innermost one is known by its unpack function, which lives as long as the
-/// tensors it is to unpack (1.13 does not tell the depth beyond 1).
+/// The saved-tensor hooks in force.  The innermost one is known by its unpack function, which lives
+/// as long as the tensors it is to unpack (1.13 does not tell the depth beyond 1).
 struct Hooks {
   int depth = 0;
   const void* innermost = nullptr;
@@ -47,9 +50,11 @@ struct Hooks {
 inline Hooks hooks_now() {
 #if FLOPMETER_TORCH_VERSION >= 200
   const auto& stack = at::SavedTensorDefaultHooks::get_tls_state().stack;
-  if (stack.empty()) [[likely]] return {};
+  if (stack.empty()) [[likely]]
+    return {};
   const auto& unpack = stack.top().second;
-  return {.depth = static_cast<int>(stack.size()), .innermost = unpack.ptr(&unpack.pyinterpreter())};
+  return {.depth = static_cast<int>(stack.size()),
+          .innermost = unpack.ptr(&unpack.pyinterpreter())};
 #else
   const void* unpack = at::SavedTensorDefaultHooks::get_hooks().second;
   return {.depth = unpack != nullptr ? 1 : 0, .innermost = unpack};
@@ -58,23 +63,25 @@ inline Hooks hooks_now() {
 
 /// Per thread, read on the hot path.
 struct ThreadContext {
-  int depth = 0;  ///< inside a counted operator: what it calls is part of it
-  bool in_backward = false;     ///< the last operator was
-  Hooks outside{.depth = 1 << 30};  ///< the fewest hooks seen in this forward or backward: those that recompute come on top
-  std::uint32_t module = 0;  ///< innermost open ModuleScope
+  int depth = 0;             ///< inside a counted operator: what it calls is part of it
+  bool in_backward = false;  ///< the last operator was
+  bool ran_forward = false;
+  Hooks outside{.depth = 1 << 30};  ///< the fewest hooks seen in this forward or backward: those
+                                    ///< that recompute come on top
+  std::uint32_t module = 0;         ///< innermost open ModuleScope
 };
 extern constinit thread_local ThreadContext context __attribute__((tls_model("initial-exec")));
 
 Place place_in_backward(TaskId task);
+void note_forward_hooks(Hooks hooks);
 
 inline Place place_now() {
   const TaskId task = current_task();
-  if (task != no_task) [[unlikely]] return place_in_backward(task);
+  if (task != no_task) [[unlikely]]
+    return place_in_backward(task);
   const Hooks hooks = hooks_now();
-  if (context.in_backward || hooks.depth < context.outside.depth) {
-    context.in_backward = false;
-    context.outside = hooks;
-  }
+  if (context.in_backward || hooks.depth < context.outside.depth) [[unlikely]]
+    note_forward_hooks(hooks);
   return {.booking = Booking::forward, .module = context.module};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interceptor.h"
+
 #include "snapshot.h"
 
 #include <ATen/ops/empty.h>
@@ -52,7 +53,8 @@ std::optional<OpCost> price(const OpEntry& entry, const OpCall& call) {
   return entry.rule != nullptr ? entry.rule->price(call) : std::nullopt;
 }
 
-/// A product of activations that has an inner extent to sum over may be eager attention, mask unseen.
+/// A product of activations that has an inner extent to sum over may be eager attention, mask
+/// unseen.
 bool may_be_attention(const OpEntry& entry, const OpCall& call) {
   if (entry.rule == nullptr || !entry.rule->hides_attention) return false;
   const Arg factor = call.arg(entry.rule->dtype_argument);
@@ -64,15 +66,25 @@ class BoxedWrapper final : public c10::OperatorKernel {
  public:
   explicit BoxedWrapper(const OpEntry& entry) : entry_(&entry) {}
 
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  void operator()(const c10::OperatorHandle& op,
+                  c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
     const c10::DispatchKeySet below = keys & keys_below;
-    if (!counts_here(below)) return op.redispatchBoxed(below, stack);
-    // The arguments leave the stack in the call, so their handles are kept: slow beside a typed wrapper.
+    if (!counts_here(below)) {
+      op.redispatchBoxed(below, stack);
+      if (hides_work(below)) book_unpriced(*entry_);
+      return;
+    }
+    // The arguments leave the stack in the call, so their handles are kept: slow beside a typed
+    // wrapper.
     const std::size_t count = op.schema().arguments().size();
-    const std::vector<c10::IValue> args(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+    const std::vector<c10::IValue> args(stack->end() - static_cast<std::ptrdiff_t>(count),
+                                        stack->end());
     const Inside inside;
     op.redispatchBoxed(below, stack);
-    book(args, op.schema().returns().empty() ? nullptr : &(*stack)[stack->size() - op.schema().returns().size()]);
+    book(args,
+         op.schema().returns().empty() ? nullptr
+                                       : &(*stack)[stack->size() - op.schema().returns().size()]);
   }
 
  private:
@@ -82,9 +94,12 @@ class BoxedWrapper final : public c10::OperatorKernel {
     c10::DeviceType device = c10::DeviceType::CPU;
     for (std::size_t i = args.size(); i-- > 0;) {
       list[i] = boxed_arg(args[i], scratch);
-      if (args[i].isTensor() && args[i].toTensor().defined()) device = args[i].toTensor().device().type();
+      if (args[i].isTensor() && args[i].toTensor().defined())
+        device = args[i].toTensor().device().type();
     }
-    book_call(*entry_, device, {.args = list, .output = result != nullptr ? boxed_arg(*result, scratch) : Arg{}});
+    book_call(*entry_,
+              device,
+              {.args = list, .output = result != nullptr ? boxed_arg(*result, scratch) : Arg{}});
   } catch (...) {
     book_unpriced(*entry_);
   }
@@ -95,7 +110,9 @@ class BoxedWrapper final : public c10::OperatorKernel {
 /// While alive, this thread's operators count (or do not), unseen by any counter.
 class Trial {
  public:
-  explicit Trial(bool counted) : depth_(std::exchange(context.depth, counted ? 0 : 1)) { counting_users.fetch_add(1); }
+  explicit Trial(bool counted) : depth_(std::exchange(context.depth, counted ? 0 : 1)) {
+    counting_users.fetch_add(1);
+  }
   ~Trial() {
     counting_users.fetch_sub(1);
     context.depth = depth_;
@@ -121,10 +138,11 @@ Result<void> self_test() {
     for (const Cell& cell : dtype) counted += cell.executed.read();
   }
   if (counted == 48) return {};
-  return Error{ErrorCode::unsupported,
-               "the torch adapter counted " + std::to_string(counted) +
-                   " FLOPs for a 2x3 by 3x4 product instead of 48: it was built for torch " TORCH_VERSION
-                   "; build it again for the torch that runs"};
+  return Error{
+      ErrorCode::unsupported,
+      "the torch adapter counted " + std::to_string(counted) +
+          " FLOPs for a 2x3 by 3x4 product instead of 48: it was built for torch " TORCH_VERSION
+          "; build it again for the torch that runs"};
 }
 
 Result<void> install() {
@@ -149,20 +167,26 @@ std::string full_name(const c10::OperatorName& name) {
 }
 
 bool can_intercept(const c10::OperatorHandle& op) {
-  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;  // its leaves count
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
+    return false;  // its leaves count
   if (!op.hasKernelForDispatchKey(interception_key)) return true;
   registry().occupied.insert(full_name(op.operator_name()));
   return false;
 }
 
-void note_interception(const c10::OperatorName& name) { registry().intercepted.insert(full_name(name)); }
+void note_interception(const c10::OperatorName& name) {
+  registry().intercepted.insert(full_name(name));
+}
 
-bool is_intercepted(const c10::OperatorName& name) { return registry().intercepted.contains(full_name(name)); }
+bool is_intercepted(const c10::OperatorName& name) {
+  return registry().intercepted.contains(full_name(name));
+}
 
 void register_boxed(const c10::OperatorHandle& op, OpEntry& entry) {
   const c10::OperatorName& name = op.operator_name();
   library_for(name.name.substr(0, name.name.find("::")))
-      .impl(full_name(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedWrapper>(entry)));
+      .impl(full_name(name).c_str(),
+            torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedWrapper>(entry)));
   note_interception(name);
 }
 
@@ -174,10 +198,13 @@ double measured_call_cost() {
     constexpr int calls = 200;
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i) at::mm_out(out, a, a);
-    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / calls;
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+               .count() /
+           calls;
   };
   std::vector<double> differences;
-  for (int round = 0; round < 31; ++round) differences.push_back(nanoseconds(true) - nanoseconds(false));
+  for (int round = 0; round < 31; ++round)
+    differences.push_back(nanoseconds(true) - nanoseconds(false));
   std::nth_element(differences.begin(), differences.begin() + 15, differences.end());
   return std::max(0.0, differences[15]);
 }
@@ -190,10 +217,13 @@ void book_unpriced(const OpEntry& entry) noexcept {
 
 void book_call(const OpEntry& entry, c10::DeviceType device, const OpCall& call) noexcept try {
   std::optional<OpCost> cost = price(entry, call);
-  if (!cost) [[unlikely]] return book_unpriced(entry);
-  if (cost->pairs == AttentionPairs::none && may_be_attention(entry, call)) cost->pairs = AttentionPairs::full;
+  if (!cost) [[unlikely]]
+    return book_unpriced(entry);
+  if (cost->pairs == AttentionPairs::none && may_be_attention(entry, call))
+    cost->pairs = AttentionPairs::full;
   const Place place = place_now();
-  thread_tally().book(entry.index, compute_dtype(entry, device, call), place.booking, *cost, place.module);
+  thread_tally().book(
+      entry.index, compute_dtype(entry, device, call), place.booking, *cost, place.module);
 } catch (...) {
   book_unpriced(entry);  // a user's rule threw
 }
@@ -215,12 +245,15 @@ std::vector<std::string> intercepted_ops() {
 Result<void> register_op(const std::string& name, UserRule rule) {
   if (name.find("::") == std::string::npos) {
     return Error{ErrorCode::invalid_argument,
-                 "register_op: '" + name + "' is no operator name; write namespace and name, as in \"mylib::" + name + "\""};
+                 "register_op: '" + name +
+                     "' is no operator name; write namespace and name, as in \"mylib::" + name +
+                     "\""};
   }
   if (auto installed = install_op_counter(); !installed) return installed.error();
   const std::lock_guard lock(registry().mutex);
   OpEntry* entry = find_or_add_op(name);
-  if (entry == nullptr) return Error{ErrorCode::unsupported, "register_op: no room for '" + name + "'"};
+  if (entry == nullptr)
+    return Error{ErrorCode::unsupported, "register_op: no room for '" + name + "'"};
   bool found = false;
   for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
     const auto op = c10::Dispatcher::singleton().findSchema(each);
@@ -229,13 +262,15 @@ Result<void> register_op(const std::string& name, UserRule rule) {
     if (is_intercepted(each)) continue;
     if (!can_intercept(*op)) {
       return Error{ErrorCode::unsupported,
-                   "register_op: '" + full_name(each) + "' is made of other operators, which are counted themselves"};
+                   "register_op: '" + full_name(each) +
+                       "' is made of other operators, which are counted themselves"};
     }
     register_boxed(*op, *entry);
   }
   if (!found) {
     return Error{ErrorCode::not_found,
-                 "register_op: torch has no operator '" + name + "'; load the library that defines it first"};
+                 "register_op: torch has no operator '" + name +
+                     "'; load the library that defines it first"};
   }
   // The old rule stays: a thread may be in it.
   entry->user.store(new UserRule(std::move(rule)), std::memory_order_release);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A counted call: the operator runs below the key we sit on, and is priced and booked after it succeeded.
+// A counted call: the operator runs below the key we sit on, and is priced and booked after it
+// succeeded.
 //
-// The key is BackendSelect.  It is in every thread's default set, directly above the backends and below Python,
-// autograd, autocast and functorch, so that a call passes once, with its real shapes and dtypes; operators that
-// register nothing there fall through at no cost.
+// The key is BackendSelect.  It is in every thread's default set, directly above the backends and
+// below Python, autograd, autocast and functorch, so that a call passes once, with its real shapes
+// and dtypes; operators that register nothing there fall through at no cost.
 #pragma once
 
 #include "arguments.h"
@@ -24,13 +25,31 @@ inline constexpr c10::DispatchKeySet keys_below(c10::DispatchKeySet::FULL_AFTER,
 /// Real computation comes next: not a shape-only backend, and nothing that will dispatch again.
 inline bool computes(c10::DispatchKeySet below) {
   const c10::DispatchKey key = below.highestPriorityTypeId();
-  const bool dense = key > c10::DispatchKey::StartOfDenseBackends && key <= c10::DispatchKey::EndOfDenseBackends;
+  const bool dense =
+      key > c10::DispatchKey::StartOfDenseBackends && key <= c10::DispatchKey::EndOfDenseBackends;
   return (dense && key != c10::DispatchKey::Meta) || key == c10::DispatchKey::MkldnnCPU;
 }
 
 /// Counts this call; false where it is to run as it would without us.
 inline bool counts_here(c10::DispatchKeySet below) {
-  return counting_users.load(std::memory_order_relaxed) != 0 && context.depth == 0 && computes(below);
+  return counting_users.load(std::memory_order_relaxed) != 0 && context.depth == 0 &&
+         computes(below);
+}
+
+/// A backend whose work no shape tells (sparse, quantized): the call is counted as unpriced.
+inline bool hides_work(c10::DispatchKeySet below) {
+  if (counting_users.load(std::memory_order_relaxed) == 0 || context.depth != 0) return false;
+  switch (below.highestPriorityTypeId()) {
+    case c10::DispatchKey::SparseCPU:
+    case c10::DispatchKey::SparseCUDA:
+    case c10::DispatchKey::SparseCsrCPU:
+    case c10::DispatchKey::SparseCsrCUDA:
+    case c10::DispatchKey::QuantizedCPU:
+    case c10::DispatchKey::QuantizedCUDA:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// While alive, operators inside are part of the one that is being counted.

@@ -46,7 +46,8 @@ void note_change() {
     changes.back().module = context.module;
     return;
   }
-  if (changes.size() == kept_changes) changes.erase(changes.begin(), changes.begin() + kept_changes / 2);
+  if (changes.size() == kept_changes)
+    changes.erase(changes.begin(), changes.begin() + kept_changes / 2);
   changes.push_back({.sequence = sequence, .module = context.module});
 }
 
@@ -57,8 +58,10 @@ std::uint32_t module_of_node(std::uint64_t thread, std::uint64_t sequence) {
   const auto thread_changes = log().changes.find(thread);
   if (thread_changes == log().changes.end()) return 0;
   const auto& changes = thread_changes->second;
-  const auto after = std::upper_bound(changes.begin(), changes.end(), sequence,
-                                      [](std::uint64_t wanted, const Change& change) { return wanted < change.sequence; });
+  const auto after = std::upper_bound(
+      changes.begin(), changes.end(), sequence, [](std::uint64_t wanted, const Change& change) {
+        return wanted < change.sequence;
+      });
   return after == changes.begin() ? 0 : std::prev(after)->module;
 }
 

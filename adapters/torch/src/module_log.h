@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Remembers, for each thread, which module was open when which autograd nodes were made: nodes carry the number
-// and the thread of their making, so that backward work finds its module without a hook on any tensor.
+// Remembers, for each thread, which module was open when which autograd nodes were made: nodes
+// carry the number and the thread of their making, so that backward work finds its module without a
+// hook on any tensor.
 #pragma once
 
 #include <cstdint>

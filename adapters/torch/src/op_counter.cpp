@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/torch/op_counter.h>
-
 #include "snapshot.h"
+
+#include <flopmeter/torch/op_counter.h>
 
 #include <optional>
 #include <stdexcept>
 
 namespace flopmeter {
 
-using torch_adapter::Snapshot;
 using torch_adapter::counting_users;
 using torch_adapter::module_users;
+using torch_adapter::Snapshot;
 
 namespace {
 
 void require_installed() {
-  if (const auto installed = install_op_counter(); !installed) throw std::runtime_error(installed.error().message);
+  if (const auto installed = install_op_counter(); !installed)
+    throw std::runtime_error(installed.error().message);
 }
 
 /// A stretch of counting, from construction to stop().
@@ -40,7 +41,8 @@ class Stretch {
     if (modules_) module_users.fetch_sub(1);
   }
   [[nodiscard]] Snapshot so_far() const {
-    return result_ ? *result_ : torch_adapter::difference(torch_adapter::snapshot_now(modules_), begin_);
+    return result_ ? *result_
+                   : torch_adapter::difference(torch_adapter::snapshot_now(modules_), begin_);
   }
 
  private:
@@ -49,14 +51,17 @@ class Stretch {
   std::optional<Snapshot> result_;
 };
 
-std::uint64_t sum(const std::array<std::uint64_t, pass_count>& passes) { return passes[0] + passes[1] + passes[2]; }
+std::uint64_t sum(const std::array<std::uint64_t, pass_count>& passes) {
+  return passes[0] + passes[1] + passes[2];
+}
 
 }  // namespace
 
 std::uint64_t Counts::model_flops() const {
   std::uint64_t flops = 0;
   for (const auto& passes : totals.model) {
-    flops += passes[static_cast<std::size_t>(Pass::forward)] + passes[static_cast<std::size_t>(Pass::backward)];
+    flops += passes[static_cast<std::size_t>(Pass::forward)] +
+             passes[static_cast<std::size_t>(Pass::backward)];
   }
   return flops;
 }
@@ -73,7 +78,9 @@ std::uint64_t Counts::executed(Pass pass) const {
   return flops;
 }
 
-std::uint64_t Counts::executed(Dtype dtype) const { return sum(totals.executed[static_cast<std::size_t>(dtype)]); }
+std::uint64_t Counts::executed(Dtype dtype) const {
+  return sum(totals.executed[static_cast<std::size_t>(dtype)]);
+}
 
 AttentionPairs Counts::attention_pairs() const {
   for (const auto pairs : {AttentionPairs::unknown, AttentionPairs::full, AttentionPairs::exact}) {
@@ -88,8 +95,12 @@ struct OpCounter::State : Stretch {
 
 OpCounter::OpCounter(bool modules) : state_(std::make_unique<State>(modules)) {}
 OpCounter::~OpCounter() = default;
-Counts OpCounter::counts() const { return torch_adapter::to_counts(state_->so_far()); }
-void OpCounter::stop() { state_->stop(); }
+Counts OpCounter::counts() const {
+  return torch_adapter::to_counts(state_->so_far());
+}
+void OpCounter::stop() {
+  state_->stop();
+}
 
 struct Region::State : Stretch {
   using Stretch::Stretch;
@@ -97,16 +108,26 @@ struct Region::State : Stretch {
 
 Region::Region() : state_(std::make_unique<State>(module_users.load() != 0)) {}
 Region::~Region() = default;
-Counts Region::counts() const { return torch_adapter::to_counts(state_->so_far()); }
-void Region::stop() { state_->stop(); }
+Counts Region::counts() const {
+  return torch_adapter::to_counts(state_->so_far());
+}
+void Region::stop() {
+  state_->stop();
+}
 void Region::replayed(std::uint64_t times) {
   state_->stop();
   torch_adapter::add_again(state_->so_far(), times);
 }
 
-TorchFlopSource::TorchFlopSource() { require_installed(); }
-TorchFlopSource::~TorchFlopSource() { enable(false); }
-FlopTotals TorchFlopSource::snapshot() const { return torch_adapter::totals_now(); }
+TorchFlopSource::TorchFlopSource() {
+  require_installed();
+}
+TorchFlopSource::~TorchFlopSource() {
+  enable(false);
+}
+FlopTotals TorchFlopSource::snapshot() const {
+  return torch_adapter::totals_now();
+}
 void TorchFlopSource::enable(bool on) {
   if (on == enabled_) return;
   enabled_ = on;

@@ -50,6 +50,8 @@ const OpEntry* op_entry(std::size_t index) {
   return index < op_count() ? table().entries[index].load(std::memory_order_acquire) : nullptr;
 }
 
-std::size_t op_count() { return table().count.load(std::memory_order_acquire); }
+std::size_t op_count() {
+  return table().count.load(std::memory_order_acquire);
+}
 
 }  // namespace flopmeter::torch_adapter

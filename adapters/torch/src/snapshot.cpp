@@ -31,23 +31,33 @@ void read_tally(const Tally& tally, bool modules, Snapshot& into) {
   for (std::size_t op = 0; op < into.ops.size(); ++op) {
     into.unpriced[op] += tally.unpriced_by_op[op].read();
     const auto* cells = tally.ops[op].peek();
-    for (std::size_t d = 0; cells != nullptr && d < dtype_count; ++d) add(into.ops[op][d], (*cells)[d]);
+    for (std::size_t d = 0; cells != nullptr && d < dtype_count; ++d)
+      add(into.ops[op][d], (*cells)[d]);
   }
   if (!modules) return;
   for (std::size_t block = 0; block < tally.modules.size(); ++block) {
     const auto* cells = tally.modules[block].peek();
     if (cells == nullptr) continue;
-    if (into.modules.size() < (block + 1) * module_block) into.modules.resize((block + 1) * module_block);
-    for (std::size_t i = 0; i < module_block; ++i) add(into.modules[block * module_block + i], (*cells)[i]);
+    if (into.modules.size() < (block + 1) * module_block)
+      into.modules.resize((block + 1) * module_block);
+    for (std::size_t i = 0; i < module_block; ++i)
+      add(into.modules[block * module_block + i], (*cells)[i]);
   }
 }
 
-void append_rows(std::vector<CountRow>& rows, const std::string& name, Dtype dtype, const PassValues& values) {
+void append_rows(std::vector<CountRow>& rows,
+                 const std::string& name,
+                 Dtype dtype,
+                 const PassValues& values) {
   for (std::size_t p = 0; p < pass_count; ++p) {
     const CellValue& value = values[p];
     if (value.calls == 0) continue;
-    rows.push_back({.name = name, .dtype = dtype, .pass = static_cast<Pass>(p), .calls = value.calls,
-                    .executed = value.executed, .model = value.model});
+    rows.push_back({.name = name,
+                    .dtype = dtype,
+                    .pass = static_cast<Pass>(p),
+                    .calls = value.calls,
+                    .executed = value.executed,
+                    .model = value.model});
   }
 }
 
@@ -69,7 +79,8 @@ Snapshot difference(const Snapshot& after, const Snapshot& before) {
     result.unpriced[op] -= before.unpriced[op];
     for (std::size_t d = 0; d < dtype_count; ++d) subtract(result.ops[op][d], before.ops[op][d]);
   }
-  for (std::size_t m = 0; m < before.modules.size(); ++m) subtract(result.modules[m], before.modules[m]);
+  for (std::size_t m = 0; m < before.modules.size(); ++m)
+    subtract(result.modules[m], before.modules[m]);
   return result;
 }
 
@@ -81,10 +92,12 @@ Counts to_counts(const Snapshot& difference) {
     for (std::size_t d = 0; d < dtype_count; ++d) {
       append_rows(counts.ops, name, static_cast<Dtype>(d), difference.ops[op][d]);
     }
-    if (difference.unpriced[op] != 0) counts.unknown_ops.push_back({.name = name, .calls = difference.unpriced[op]});
+    if (difference.unpriced[op] != 0)
+      counts.unknown_ops.push_back({.name = name, .calls = difference.unpriced[op]});
   }
   for (std::size_t m = 0; m < difference.modules.size(); ++m) {
-    append_rows(counts.modules, module_name(static_cast<ModuleId>(m)), Dtype::other, difference.modules[m]);
+    append_rows(
+        counts.modules, module_name(static_cast<ModuleId>(m)), Dtype::other, difference.modules[m]);
   }
   return counts;
 }
@@ -92,7 +105,7 @@ Counts to_counts(const Snapshot& difference) {
 void add_again(const Snapshot& difference, std::uint64_t times) {
   // A tally of its own, whose one writer is whoever holds the lock.
   static std::mutex mutex;
-  static Tally& tally = [] () -> Tally& {
+  static Tally& tally = []() -> Tally& {
     auto* made = new Tally;
     made->next = all_tallies.load(std::memory_order_relaxed);
     while (!all_tallies.compare_exchange_weak(made->next, made, std::memory_order_release)) {
@@ -106,7 +119,8 @@ void add_again(const Snapshot& difference, std::uint64_t times) {
       for (std::size_t p = 0; p < pass_count; ++p) {
         const CellValue& value = difference.ops[op][d][p];
         if (value.calls == 0) continue;
-        tally.ops[op].get()[d][p].add(times * value.executed, times * value.model, times * value.calls);
+        tally.ops[op].get()[d][p].add(
+            times * value.executed, times * value.model, times * value.calls);
         tally.totals[d][p].add(times * value.executed, times * value.model, times * value.calls);
       }
     }
@@ -116,8 +130,8 @@ void add_again(const Snapshot& difference, std::uint64_t times) {
     for (std::size_t p = 0; p < pass_count; ++p) {
       const CellValue& value = difference.modules[m][p];
       if (value.calls == 0) continue;
-      tally.modules[m / module_block].get()[m % module_block][p].add(times * value.executed, times * value.model,
-                                                                      times * value.calls);
+      tally.modules[m / module_block].get()[m % module_block][p].add(
+          times * value.executed, times * value.model, times * value.calls);
     }
   }
   tally.calls.add(times * totals.calls);

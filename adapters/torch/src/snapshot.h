@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All counters at one moment, by operator and module.  Slower than totals_now(): for the ends of a count, not for
-// each step.
+// All counters at one moment, by operator and module.  Slower than totals_now(): for the ends of a
+// count, not for each step.
 #pragma once
 
 #include "tally.h"

@@ -51,7 +51,9 @@ thread_local Attachment attachment;
   return *tally;
 }
 
-constexpr std::size_t at(Booking booking) { return static_cast<std::size_t>(booking); }
+constexpr std::size_t at(Booking booking) {
+  return static_cast<std::size_t>(booking);
+}
 
 }  // namespace
 
@@ -71,7 +73,8 @@ void Tally::touch(Bookings& cells) {
   touched[touched_count++] = &cells;
 }
 
-void Tally::book(std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module) {
+void Tally::book(
+    std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module) {
   const auto executed = static_cast<std::uint64_t>(cost.executed.value);
   const auto model = static_cast<std::uint64_t>(cost.model.value);
   const auto d = static_cast<std::size_t>(dtype);
@@ -89,7 +92,8 @@ void Tally::book(std::size_t op, Dtype dtype, Booking booking, const OpCost& cos
   by_op[at(booking)].add(executed, model, 1);
   if (by_module != nullptr) (*by_module)[at(booking)].add(executed, model, 1);
   calls.add(1);
-  if (cost.pairs != AttentionPairs::none) attention_calls[static_cast<std::size_t>(cost.pairs)].add(1);
+  if (cost.pairs != AttentionPairs::none)
+    attention_calls[static_cast<std::size_t>(cost.pairs)].add(1);
 }
 
 void Tally::settle(Booking first, Booking rest) {
@@ -104,9 +108,13 @@ void Tally::settle(Booking first, Booking rest) {
   moves.fetch_add(1, std::memory_order_release);
 }
 
-ScratchTally::ScratchTally() : scratch_(new Tally{}), previous_(tls_tally) { tls_tally = scratch_.get(); }
+ScratchTally::ScratchTally() : scratch_(new Tally{}), previous_(tls_tally) {
+  tls_tally = scratch_.get();
+}
 
-ScratchTally::~ScratchTally() { tls_tally = previous_; }
+ScratchTally::~ScratchTally() {
+  tls_tally = previous_;
+}
 
 FlopTotals totals_now() {
   FlopTotals sum;
@@ -133,7 +141,8 @@ FlopTotals totals_now() {
     }
     sum.calls += tally.calls.read();
     sum.unpriced_calls += tally.unpriced_calls.read();
-    for (std::size_t i = 0; i < sum.attention_calls.size(); ++i) sum.attention_calls[i] += tally.attention_calls[i].read();
+    for (std::size_t i = 0; i < sum.attention_calls.size(); ++i)
+      sum.attention_calls[i] += tally.attention_calls[i].read();
   });
   return sum;
 }

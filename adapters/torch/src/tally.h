@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The counters.  Each thread that runs operators owns one Tally, which only it writes (relaxed, no lock, no
-// allocation) and anybody may read; a thread that ends leaves its Tally, sums and all, to the next one.
+// The counters.  Each thread that runs operators owns one Tally, which only it writes (relaxed, no
+// lock, no allocation) and anybody may read; a thread that ends leaves its Tally, sums and all, to
+// the next one.
 //
-// Work inside a custom autograd function's backward has no sure pass while it happens: it is recompute when a
-// nested backward goes on to walk the graph it built (that is what a reentrant checkpoint does), and backward
-// otherwise.  It is booked as pending, reads as backward, and is moved once the answer is known.
+// Work inside a custom autograd function's backward has no sure pass while it happens: it is
+// recompute when a nested backward goes on to walk the graph it built (that is what a reentrant
+// checkpoint does), and backward otherwise.  It is booked as pending, reads as backward, and is
+// moved once the answer is known.
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -123,7 +125,8 @@ struct alignas(64) Tally {
 /// This thread's tally.
 Tally& thread_tally();
 
-/// While alive, this thread counts into `scratch`, which no snapshot sees: for self-test and calibration.
+/// While alive, this thread counts into `scratch`, which no snapshot sees: for self-test and
+/// calibration.
 class ScratchTally {
  public:
   ScratchTally();
@@ -144,7 +147,8 @@ extern std::atomic<Tally*> all_tallies;
 /// Calls `read` on every tally; `read` must only load.
 template <class Read>
 void for_each_tally(Read read) {
-  for (const Tally* tally = all_tallies.load(std::memory_order_acquire); tally; tally = tally->next) read(*tally);
+  for (const Tally* tally = all_tallies.load(std::memory_order_acquire); tally; tally = tally->next)
+    read(*tally);
 }
 
 /// Counting on or off: one load an operation when off.  Counts users, so that they may overlap.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wrappers whose C++ signature comes from the operator's own schema type, so that one source serves every torch
-// version: an operator that this version lacks is left out.  This is a list of what is hot, not of what is priced.
+// Wrappers whose C++ signature comes from the operator's own schema type, so that one source serves
+// every torch version: an operator that this version lacks is left out.  This is a list of what is
+// hot, not of what is priced.
 #include "interceptor.h"
 
 #include <ATen/ops/_addmm_activation_ops.h>
@@ -48,11 +49,20 @@ struct Wrapper<Op, Return(Args...)> {
 
   static Return call(c10::DispatchKeySet keys, Args... args) {
     const c10::DispatchKeySet below = keys & keys_below;
-    if (!counts_here(below)) [[unlikely]] return Op::redispatch(below, std::forward<Args>(args)...);
+    if (!counts_here(below)) [[unlikely]]
+      return uncounted(below, std::forward<Args>(args)...);
     const Inside inside;
     // Arguments are references and views: redispatching leaves them as they were.
     decltype(auto) result = Op::redispatch(below, std::forward<Args>(args)...);
     book(result, args...);
+    return result;
+  }
+
+  [[gnu::noinline]] static Return uncounted(c10::DispatchKeySet below, Args... args) {
+    if (!hides_work(below)) return Op::redispatch(below, std::forward<Args>(args)...);
+    const Inside inside;
+    decltype(auto) result = Op::redispatch(below, std::forward<Args>(args)...);
+    book_unpriced(*entry);
     return result;
   }
 
@@ -72,7 +82,8 @@ struct Wrapper<Op, Return(Args...)> {
 
 template <class Op>
 void wrap(torch::Library& library) {
-  const c10::OperatorName name(static_cast<const char*>(Op::name), static_cast<const char*>(Op::overload_name));
+  const c10::OperatorName name(static_cast<const char*>(Op::name),
+                               static_cast<const char*>(Op::overload_name));
   const auto op = c10::Dispatcher::singleton().findSchema(name);
   const std::string full = full_name(name);
   OpEntry* entry = find_or_add_op(full);
@@ -91,10 +102,31 @@ void wrap_all(torch::Library& library) {
 
 void register_typed(torch::Library& library) {
   using namespace at::_ops;
-  wrap_all<mm, mm_out, addmm, addmm_, addmm_out, bmm, bmm_out, baddbmm, baddbmm_, baddbmm_out, addmv, addmv_,
-           addmv_out, dot, _addmm_activation, convolution, convolution_backward>(library);
+  wrap_all<mm,
+           mm_out,
+           addmm,
+           addmm_,
+           addmm_out,
+           bmm,
+           bmm_out,
+           baddbmm,
+           baddbmm_,
+           baddbmm_out,
+           addmv,
+           addmv_,
+           addmv_out,
+           dot,
+           _addmm_activation,
+           convolution,
+           convolution_backward>(library);
 #if FLOPMETER_TORCH_VERSION >= 208
-  wrap_all<mm_dtype, mm_dtype_out, bmm_dtype, bmm_dtype_out, addmm_dtype, addmm_dtype_out, baddbmm_dtype,
+  wrap_all<mm_dtype,
+           mm_dtype_out,
+           bmm_dtype,
+           bmm_dtype_out,
+           addmm_dtype,
+           addmm_dtype_out,
+           baddbmm_dtype,
            baddbmm_dtype_out>(library);
 #endif
 #ifdef FLOPMETER_HAS_SCALED_MM
@@ -104,13 +136,16 @@ void register_typed(torch::Library& library) {
   wrap_all<_grouped_mm>(library);
 #endif
 #ifdef FLOPMETER_HAS_CPU_FLASH
-  wrap_all<_scaled_dot_product_flash_attention_for_cpu, _scaled_dot_product_flash_attention_for_cpu_backward>(
-      library);
+  wrap_all<_scaled_dot_product_flash_attention_for_cpu,
+           _scaled_dot_product_flash_attention_for_cpu_backward>(library);
 #endif
 #ifdef FLOPMETER_HAS_GPU_ATTENTION
-  wrap_all<_scaled_dot_product_flash_attention, _scaled_dot_product_flash_attention_backward,
-           _scaled_dot_product_efficient_attention, _scaled_dot_product_efficient_attention_backward,
-           _scaled_dot_product_cudnn_attention, _scaled_dot_product_cudnn_attention_backward>(library);
+  wrap_all<_scaled_dot_product_flash_attention,
+           _scaled_dot_product_flash_attention_backward,
+           _scaled_dot_product_efficient_attention,
+           _scaled_dot_product_efficient_attention_backward,
+           _scaled_dot_product_cudnn_attention,
+           _scaled_dot_product_cudnn_attention_backward>(library);
 #endif
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which module work belongs to.  Forward work belongs to the innermost open scope of its thread; backward work to
-// the scope in which its autograd node was made.
+// Which module work belongs to.  Forward work belongs to the innermost open scope of its thread;
+// backward work to the scope in which its autograd node was made.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exact counts of what PyTorch executes.  The dispatcher is intercepted once, for the operators that bear FLOPs
-// only; everything else runs as if this library were not there.
+// Exact counts of what PyTorch executes.  The dispatcher is intercepted once, for the operators
+// that bear FLOPs only; everything else runs as if this library were not there.
 //
 //   flopmeter::OpCounter counter;
 //   model->forward(x).sum().backward();
-//   auto counts = counter.counts();            // counts.model_flops(), counts.hardware_flops(), ...
+//   auto counts = counter.counts();            // counts.model_flops(), counts.hardware_flops(),
+//   ...
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -55,8 +56,9 @@ struct Counts {
   [[nodiscard]] AttentionPairs attention_pairs() const;
 };
 
-/// Counts whatever runs in any thread while it is alive.  Counters may overlap and nest; none disturbs another.
-/// The first one of a process intercepts the dispatcher, and should be made before other threads run operators.
+/// Counts whatever runs in any thread while it is alive.  Counters may overlap and nest; none
+/// disturbs another. The first one of a process intercepts the dispatcher, and should be made
+/// before other threads run operators.
 class OpCounter {
  public:
   /// With `modules`, work is also attributed to the module that ModuleScope names.
@@ -101,12 +103,12 @@ class Region {
 /// A user's price for an operator: FLOPs, or empty where the arguments do not fit.
 using UserRule = std::function<std::optional<Flops>(const OpCall& call)>;
 
-/// Prices the dispatcher operator `name` ("mylib::fused_mlp"), from now on and for ever; a later rule replaces an
-/// earlier one.  What the operator calls inside is then not counted again.
+/// Prices the dispatcher operator `name` ("mylib::fused_mlp"), from now on and for ever; a later
+/// rule replaces an earlier one.  What the operator calls inside is then not counted again.
 Result<void> register_op(const std::string& name, UserRule rule);
 
-/// Intercepts the dispatcher and tests that a small product counts.  Done by the first OpCounter as well, which
-/// throws std::runtime_error where this returns an Error.
+/// Intercepts the dispatcher and tests that a small product counts.  Done by the first OpCounter as
+/// well, which throws std::runtime_error where this returns an Error.
 Result<void> install_op_counter();
 
 /// Names of the operators that are intercepted, with overload.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// flopmeter-peak: measures the achievable matmul rate of this machine for each dtype and keeps it.
+#include "measure.h"
+#include "peak_cache.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+int main(int argc, char** argv) {
+  using flopmeter::Dtype;
+  CLI::App app{"Measures the matmul rate that this machine reaches through torch, for each dtype",
+               "flopmeter-peak"};
+  std::vector<std::string> names;
+  double seconds = 4;
+  bool json = false;
+  bool keep = true;
+  app.add_option("--dtype", names, "fp64, fp32, bf16, fp16 or int8; all of them unless given");
+  app.add_option("--seconds", seconds, "time for each dtype")->check(CLI::PositiveNumber);
+  app.add_flag("--json", json, "print one JSON object");
+  app.add_flag("!--no-cache", keep, "do not keep the result for later runs");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  std::vector<Dtype> dtypes;
+  for (const std::string& name : names) {
+    const auto dtype = flopmeter::parse_dtype(name);
+    if (!dtype) {
+      std::fprintf(stderr,
+                   "flopmeter-peak: '%s' is no dtype; use fp64, fp32, bf16, fp16 or int8\n",
+                   name.c_str());
+      return 2;
+    }
+    dtypes.push_back(*dtype);
+  }
+  if (dtypes.empty()) dtypes = {Dtype::fp64, Dtype::fp32, Dtype::bf16, Dtype::fp16, Dtype::int8};
+
+  flopmeter::MeasuredMachine machine{.processor = flopmeter::processor_name(),
+                                     .threads = flopmeter::thread_count(),
+                                     .torch = flopmeter::torch_version()};
+  for (const Dtype dtype : dtypes) {
+    const auto peak = flopmeter::measure_peak(dtype, {seconds}, [](Dtype d, auto size, auto rate) {
+      std::fprintf(stderr,
+                   "%-5s %5lld x %-5lld %9.2f GFLOP/s\n",
+                   flopmeter::to_string(d).data(),
+                   static_cast<long long>(size),
+                   static_cast<long long>(size),
+                   rate.value * 1e-9);
+    });
+    if (peak) {
+      machine.peaks.push_back(*peak);
+    } else {
+      std::fprintf(stderr,
+                   "%-5s not measured: this torch has no such product here\n",
+                   flopmeter::to_string(dtype).data());
+    }
+  }
+  if (keep) {
+    const auto stored = flopmeter::store(machine);
+    if (!stored)
+      std::fprintf(stderr, "flopmeter-peak: result not kept: %s\n", stored.error().message.c_str());
+  }
+  if (json) {
+    std::puts(flopmeter::to_json(machine).c_str());
+  } else {
+    std::printf("%s, %d threads, torch %s\n",
+                machine.processor.c_str(),
+                machine.threads,
+                machine.torch.c_str());
+    for (const auto& peak : machine.peaks) {
+      std::printf("%-5s %9.3f TFLOP/s  (%lld x %lld)\n",
+                  flopmeter::to_string(peak.dtype).data(),
+                  peak.rate.value * 1e-12,
+                  static_cast<long long>(peak.size),
+                  static_cast<long long>(peak.size));
+    }
+  }
+  return machine.peaks.empty() ? 1 : 0;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace flopmeter {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::optional<at::ScalarType> scalar_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::fp64:
+      return at::kDouble;
+    case Dtype::fp32:
+      return at::kFloat;
+    case Dtype::bf16:
+      return at::kBFloat16;
+    case Dtype::fp16:
+      return at::kHalf;
+    case Dtype::int8:
+      return at::kChar;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// One product of two square matrices.
+std::function<void()> product(at::ScalarType type, std::int64_t size) {
+  if (type == at::kChar) {
+#if __has_include(<ATen/ops/_int_mm.h>)
+    const at::Tensor a = at::randint(-8, 8, {size, size}, at::TensorOptions(at::kChar));
+    return [a] { at::_int_mm(a, a); };
+#else
+    return {};
+#endif
+  }
+  const at::Tensor a = at::randn({size, size}).to(type);
+  at::Tensor out = at::empty({size, size}, at::TensorOptions(type));
+  return [a, out]() mutable { at::mm_out(out, a, a); };
+}
+
+double seconds(const std::function<void()>& work) {
+  const auto begin = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// The median time of one product: at least three, and as many as fit the budget.
+double median_time(const std::function<void()>& work, double budget) {
+  work();  // code generation and page faults
+  std::vector<double> times;
+  double spent = 0;
+  while (times.size() < 3 || (spent < budget && times.size() < 200)) {
+    times.push_back(seconds(work));
+    spent += times.back();
+  }
+  std::nth_element(
+      times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace
+
+std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const Progress& progress) {
+  const auto type = scalar_type(dtype);
+  if (!type) return std::nullopt;
+  constexpr std::int64_t sizes[] = {256, 512, 1024, 2048, 4096};
+  MeasuredPeak best{.dtype = dtype};
+  try {
+    double spent = 0;
+    for (const std::int64_t size : sizes) {
+      const auto work = product(*type, size);
+      if (!work) return std::nullopt;
+      const auto begin = Clock::now();
+      const double time = median_time(work, budget.value / std::size(sizes));
+      spent += std::chrono::duration<double>(Clock::now() - begin).count();
+      const FlopsPerSecond rate{2.0 * static_cast<double>(size * size * size) / time};
+      progress(dtype, size, rate);
+      if (rate > best.rate) best = {.dtype = dtype, .rate = rate, .size = size};
+      // The next size takes eight times as long a product, three of them at least.
+      if (spent + 8 * 4 * time > 2 * budget.value) break;
+    }
+  } catch (const c10::Error&) {
+    if (best.size == 0) return std::nullopt;  // this build of torch has no such product
+  }
+  return best;
+}
+
+int thread_count() {
+  return at::get_num_threads();
+}
+
+std::string torch_version() {
+  return TORCH_VERSION;
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peak_cache.h"
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace flopmeter {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* schema = "flopmeter.peaks/1";
+
+Json to_object(const MeasuredMachine& machine) {
+  Json peaks = Json::object();
+  for (const MeasuredPeak& peak : machine.peaks) {
+    peaks[std::string(to_string(peak.dtype))] = {{"flops_per_second", peak.rate.value},
+                                                 {"size", peak.size}};
+  }
+  return {{"processor", machine.processor},
+          {"threads", machine.threads},
+          {"torch", machine.torch},
+          {"peaks", peaks}};
+}
+
+std::filesystem::path cache_file() {
+  const char* xdg = std::getenv("XDG_CACHE_HOME");
+  if (xdg != nullptr && *xdg != '\0')
+    return std::filesystem::path(xdg) / "flopmeter" / "peaks.json";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return {};
+  return std::filesystem::path(home) / ".cache" / "flopmeter" / "peaks.json";
+}
+
+/// The cache as it is; an empty one where there is none or it cannot be read.
+Json load(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  Json cache = Json::parse(in, nullptr, false);
+  if (!cache.is_object() || cache.value("schema", "") != schema || !cache["machines"].is_array()) {
+    cache = {{"schema", schema}, {"machines", Json::array()}};
+  }
+  return cache;
+}
+
+}  // namespace
+
+std::string processor_name() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  }
+  return "unknown processor";
+}
+
+std::string to_json(const MeasuredMachine& machine) {
+  return to_object(machine).dump(2);
+}
+
+Result<std::string> store(const MeasuredMachine& machine) {
+  const auto file = cache_file();
+  if (file.empty())
+    return Error{ErrorCode::io_error, "no cache directory: set HOME or XDG_CACHE_HOME"};
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  Json cache = load(file);
+  Json fresh = to_object(machine);
+  Json machines = Json::array();
+  for (Json& entry : cache["machines"]) {
+    const bool same = entry.value("processor", "") == machine.processor &&
+                      entry.value("threads", 0) == machine.threads &&
+                      entry.value("torch", "") == machine.torch;
+    if (!same) {
+      machines.push_back(entry);
+      continue;
+    }
+    // Dtypes measured earlier stay.
+    for (auto& [dtype, peak] : entry["peaks"].items()) {
+      if (!fresh["peaks"].contains(dtype)) fresh["peaks"][dtype] = peak;
+    }
+  }
+  machines.push_back(fresh);
+  cache["machines"] = machines;
+  // Written aside and renamed, so that a reader never sees half a file.
+  const auto part = file.string() + "." + std::to_string(::getpid());
+  {
+    std::ofstream out(part);
+    out << cache.dump(2) << '\n';
+    if (!out.flush())
+      return Error{ErrorCode::io_error, "cannot write " + part + ": is the directory writable?"};
+  }
+  std::filesystem::rename(part, file, error);
+  if (error)
+    return Error{ErrorCode::io_error, "cannot write " + file.string() + ": " + error.message()};
+  return file.string();
+}
+
+}  // namespace flopmeter
