@@ -7,6 +7,7 @@
 #include <flopmeter/catalog/devices.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/sources/cpu_info.h>
+#include <flopmeter/sources/measured_peaks.h>
 
 #include <CLI/CLI.hpp>
 
@@ -28,6 +29,17 @@ Result<PeakTable> device_table(const std::string& name, bool sparse) {
   return peaks_of(**device, sparse);
 }
 
+/// The table, if it has a figure for the dtype.
+Result<std::optional<PeakTable>> with_peak(PeakTable table, Dtype dtype) {
+  if (table.peak(dtype)) return std::optional{std::move(table)};
+  std::string known;
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (table.peaks[i]) known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
+  }
+  return wrong("no " + std::string{to_string(dtype)} + " peak is known for " + table.device +
+               (known.empty() ? "" : " (known: " + known + ")") + "; give --peak TFLOPS or another --dtype");
+}
+
 }  // namespace
 
 void PeakArgument::add_options(CLI::App& app) {
@@ -38,7 +50,7 @@ void PeakArgument::add_options(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--dtype", dtype, "number format of the matmuls")->capture_default_str();
   app.add_flag("--sparse", sparse, "peak with 2:4 structured sparsity")->needs(name);
-  app.add_option("--peak", peak, "peak of one device in TFLOP/s, instead of the catalog's");
+  app.add_option("--peak", peak, "peak of one device in TFLOP/s, or measured: what 'flopmeter peak' found here");
 }
 
 Result<Dtype> PeakArgument::compute_dtype() const {
@@ -50,11 +62,16 @@ Result<Dtype> PeakArgument::compute_dtype() const {
 Result<std::optional<PeakTable>> PeakArgument::table() const {
   const auto type = compute_dtype();
   if (!type) return type.error();
+  if (peak == "measured") {
+    auto measured = load_measured_peaks();
+    if (!measured) return measured.error();
+    return with_peak(*std::move(measured), *type);
+  }
   if (!peak.empty()) {
     const auto tera = parse_double(peak);
     if (!tera || !(*tera > 0) || *tera > 1e9)
       return wrong("--peak '" + printable(peak) +
-                   "': expected TFLOP/s of one device, a positive number");
+                   "': expected TFLOP/s of one device, or measured");
     PeakTable given{.device = device.empty() ? "given" : device, .source = "given"};
     given.set(*type, {*tera * 1e12});
     return std::optional{given};
@@ -62,17 +79,7 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
   if (device.empty()) return std::optional<PeakTable>{};
   auto table = device_table(device, sparse);
   if (!table) return table.error();
-  if (!(*table).peak(*type)) {
-    std::string known;
-    for (std::size_t i = 0; i < dtype_count; ++i) {
-      if ((*table).peaks[i])
-        known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
-    }
-    return wrong("no " + std::string{to_string(*type)} + " peak is published for " +
-                 (*table).device + (known.empty() ? "" : " (known: " + known + ")") +
-                 "; give --peak TFLOPS or another --dtype");
-  }
-  return std::optional{*std::move(table)};
+  return with_peak(*std::move(table), *type);
 }
 
 }  // namespace flopmeter

@@ -11,6 +11,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <utility>
+
 namespace flopmeter::demo {
 namespace {
 
@@ -45,11 +47,11 @@ class Autocast {
   bool on_;
 };
 
-/// What the records of a run add up to; the first steps only warm up.
+/// What the records of a run add up to; the first only warms up.
 class Totals {
  public:
   void add(const StepRecord& record) {
-    if (record.step < 3 || !record.mfu) return;
+    if (!record.mfu || std::exchange(first_, false)) return;
     ideal_ += *record.mfu * record.step_seconds.value;
     seconds_ += record.step_seconds.value;
     tokens_ += record.tokens.value_or(0);
@@ -64,6 +66,7 @@ class Totals {
   }
 
  private:
+  bool first_ = true;
   double ideal_ = 0;
   double seconds_ = 0;
   double data_ = 0;

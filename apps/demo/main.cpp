@@ -4,9 +4,8 @@
 #include "act.h"
 #include "screen.h"
 
-#include "../peak/measure.h"
-
 #include <flopmeter/core/text.h>
+#include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
 

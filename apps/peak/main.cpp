@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // flopmeter-peak: measures the achievable matmul rate of this machine for each dtype and keeps it.
-#include "measure.h"
-#include "peak_cache.h"
+#include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
 
@@ -40,7 +39,7 @@ int main(int argc, char** argv) {
   if (dtypes.empty()) dtypes = {Dtype::fp64, Dtype::fp32, Dtype::bf16, Dtype::fp16, Dtype::int8};
 
   flopmeter::MeasuredMachine machine{.processor = flopmeter::processor_name(),
-                                     .threads = flopmeter::thread_count(),
+                                     .threads = flopmeter::torch_threads(),
                                      .torch = flopmeter::torch_version()};
   for (const Dtype dtype : dtypes) {
     const auto peak = flopmeter::measure_peak(dtype, {seconds}, [](Dtype d, auto size, auto rate) {
@@ -60,7 +59,7 @@ int main(int argc, char** argv) {
     }
   }
   if (keep) {
-    const auto stored = flopmeter::store(machine);
+    const auto stored = flopmeter::store_measured_peaks(machine);
     if (!stored)
       std::fprintf(stderr, "flopmeter-peak: result not kept: %s\n", stored.error().message.c_str());
   }

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measured peaks, kept for later runs in the user's cache directory, one entry for each processor,
-// number of threads and torch version.
+// Measured peaks, kept for later runs in the user's cache directory, one entry for each processor, number of
+// threads and torch version.
 #pragma once
 
-#include "measure.h"
-
+#include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/result.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace flopmeter {
+
+struct MeasuredPeak {
+  Dtype dtype = Dtype::other;
+  FlopsPerSecond rate;    ///< of the best size
+  std::int64_t size = 0;  ///< of the square matrices
+};
 
 struct MeasuredMachine {
   std::string processor;
@@ -27,6 +33,9 @@ std::string processor_name();
 std::string to_json(const MeasuredMachine& machine);
 
 /// Adds or replaces the machine's entry; returns the file.
-Result<std::string> store(const MeasuredMachine& machine);
+Result<std::string> store_measured_peaks(const MeasuredMachine& machine);
+
+/// The newest measurement of this machine's processor; an error says how to get one.
+Result<PeakTable> load_measured_peaks();
 
 }  // namespace flopmeter

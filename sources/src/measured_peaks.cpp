@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "peak_cache.h"
+#include <flopmeter/sources/measured_peaks.h>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -59,7 +59,7 @@ std::string to_json(const MeasuredMachine& machine) {
   return to_object(machine).dump(2);
 }
 
-Result<std::string> store(const MeasuredMachine& machine) {
+Result<std::string> store_measured_peaks(const MeasuredMachine& machine) {
   const auto file = cache_file();
   if (file.empty())
     return Error{ErrorCode::io_error, "no cache directory: set HOME or XDG_CACHE_HOME"};
@@ -95,6 +95,25 @@ Result<std::string> store(const MeasuredMachine& machine) {
   if (error)
     return Error{ErrorCode::io_error, "cannot write " + file.string() + ": " + error.message()};
   return file.string();
+}
+
+Result<PeakTable> load_measured_peaks() {
+  const std::string processor = processor_name();
+  PeakTable table{.device = processor};
+  for (const Json& entry : load(cache_file())["machines"]) {
+    if (!entry.is_object() || entry.value("processor", "") != processor) continue;
+    table = {.device = processor,
+             .source = "measured: " + std::to_string(entry.value("threads", 0)) + " threads, torch " +
+                       entry.value("torch", "")};
+    const Json peaks = entry.value("peaks", Json::object());
+    for (const auto& [name, peak] : peaks.items()) {
+      const auto dtype = parse_dtype(name);
+      const double rate = peak.is_object() ? peak.value("flops_per_second", 0.0) : 0.0;
+      if (dtype && rate > 0) table.set(*dtype, {rate});
+    }
+  }
+  if (!table.source.empty()) return table;
+  return Error{ErrorCode::not_found, "no measured peak of this machine; run 'flopmeter peak' once"};
 }
 
 }  // namespace flopmeter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure.h"
+#include <flopmeter/torch/measure_peak.h>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -68,7 +68,7 @@ double median_time(const std::function<void()>& work, double budget) {
 
 }  // namespace
 
-std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const Progress& progress) {
+std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const PeakProgress& progress) {
   const auto type = scalar_type(dtype);
   if (!type) return std::nullopt;
   constexpr std::int64_t sizes[] = {256, 512, 1024, 2048, 4096};
@@ -93,7 +93,7 @@ std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const Prog
   return best;
 }
 
-int thread_count() {
+int torch_threads() {
   return at::get_num_threads();
 }
 
