@@ -27,7 +27,7 @@ def assert_refused(done, *words):
 
 @pytest.mark.parametrize("arguments, words", [
     (["estimate"], ["model", "--help"]),
-    (["estimate", "llama3-8b"], ["llama3-8b", "did you mean llama-3-8b"]),
+    (["estimate", "llama-3-9b"], ["llama-3-9b", "did you mean llama-3-8b"]),
     (["estimate", "missing.json"], ["missing.json", "No such file"]),
     (["estimate", "llama-3-8b", "--seq-len", "0"], ["--seq-len", "'0'", "positive integer"]),
     (["estimate", "llama-3-8b", "--seq-len", "99999999999"], ["99999999999", "2^31"]),

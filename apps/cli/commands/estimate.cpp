@@ -30,7 +30,8 @@ struct Options {
   std::string recompute = "none";
   std::string attention = "fused";
   bool forward_only = false;
-  std::optional<bool> mtp;
+  bool mtp = false;
+  bool no_mtp = false;
   bool json = false;
 };
 
@@ -82,9 +83,9 @@ Result<Batch> make_batch(const Options& options) {
   return batch;
 }
 
-Training::Mtp mtp(std::optional<bool> asked) {
-  if (!asked) return Training::Mtp::by_convention;
-  return *asked ? Training::Mtp::on : Training::Mtp::off;
+Training::Mtp mtp(const Options& options) {
+  if (options.no_mtp) return Training::Mtp::off;
+  return options.mtp ? Training::Mtp::on : Training::Mtp::by_convention;
 }
 
 Exit run(const Options& options) {
@@ -105,7 +106,7 @@ Exit run(const Options& options) {
                                                       : Recompute::none,
       .attention = options.attention == "eager" ? AttentionKernel::eager : AttentionKernel::fused,
       .forward_only = options.forward_only,
-      .mtp = mtp(options.mtp)};
+      .mtp = mtp(options)};
   request.convention = options.convention;
   const auto dtype = options.peak.compute_dtype();
   if (!dtype) return refuse(dtype.error());
@@ -165,8 +166,9 @@ std::function<Exit()> set_up(CLI::App& app) {
       ->check(CLI::IsMember({"fused", "eager"}))
       ->capture_default_str();
   app.add_flag("--forward-only", o.forward_only, "no backward pass");
-  app.add_flag(
-      "--mtp,!--no-mtp", o.mtp, "multi-token prediction layers are trained too, or are not");
+  auto* with_mtp = app.add_flag("--mtp", o.mtp, "multi-token prediction layers are trained too");
+  app.add_flag("--no-mtp", o.no_mtp, "they are not, even where the convention counts them")
+      ->excludes(with_mtp);
   app.add_flag("--json", o.json, "as JSON");
   return [options] { return run(*options); };
 }
