@@ -29,6 +29,9 @@ thread_local std::size_t allocations = 0;
 
 }  // namespace
 
+// g++ 12 takes the pair below for mismatched once it has inlined one half.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
   if (watch_allocations) ++allocations;
   return std::malloc(size);

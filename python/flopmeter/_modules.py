@@ -37,8 +37,11 @@ class ModuleHooks:
                 self._adapter.leave_module(tokens.pop())
 
         self._handles.append(module.register_forward_pre_hook(enter))
-        # always: a checkpoint that has recomputed enough stops by an exception
-        self._handles.append(module.register_forward_hook(leave, always_call=True))
+        try:
+            # always: a checkpoint that has recomputed enough stops by an exception
+            self._handles.append(module.register_forward_hook(leave, always_call=True))
+        except TypeError:  # torch 1.13, whose checkpoints run to their end
+            self._handles.append(module.register_forward_hook(leave))
 
     def remove(self) -> None:
         """Take the hooks off."""
