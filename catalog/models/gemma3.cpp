@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 3, the text model: as Gemma 2 with normalised queries and keys, and five layers with a
-// sliding window to one without.  Published files leave out what equals the class's defaults.
-#include "../src/decoder.h"
+// Gemma 3: as Gemma 2 with normalised queries and keys, and five layers with a sliding window to one
+// without; the larger ones see images through a SigLIP tower, whose output is averaged to a fixed
+// number of tokens.  Published files leave out what equals the class's defaults.
+#include "../src/text_model.h"
+#include "../src/vision_block.h"
 
 #include <flopmeter/catalog/model_family.h>
 
@@ -13,6 +15,61 @@ namespace {
 
 bool is_not_nth(std::int64_t layer, std::int64_t pattern) {
   return (layer + 1) % pattern != 0;
+}
+
+constexpr auto vision_stream = ModelBuilder::Stream::vision;
+
+/// SigLIP without its pooling head, which Gemma leaves out, and the projection behind it.
+void add_siglip(ModelBuilder& builder, const Config& whole, std::int64_t hidden) {
+  const Config vision = whole.child("vision_config");
+  const std::int64_t width = vision.size_or({"hidden_size"}, 768);
+  const std::int64_t patch = vision.size_or({"patch_size"}, 16);
+  const std::int64_t side = vision.size_or({"image_size"}, 224) / patch;
+  const VisionLayer tower_layer{.width = width,
+                                .heads = vision.size_or({"num_attention_heads"}, 12),
+                                .ffn = vision.size_or({"intermediate_size"}, 3072),
+                                .norm1 = "layer_norm1",
+                                .norm2 = "layer_norm2",
+                                .names = {.q = "self_attn.q_proj",
+                                          .k = "self_attn.k_proj",
+                                          .v = "self_attn.v_proj",
+                                          .o = "self_attn.out_proj"},
+                                .up = "mlp.fc1",
+                                .down = "mlp.fc2"};
+  if (vision.flag_or({"vision_use_head"}, true))
+    whole.fail("key 'vision_config.vision_use_head' is not false: the pooling head is not known");
+  builder.model.vision = {.kind = VisionPlan::Kind::fixed,
+                          .patches = side * side,
+                          .visual_tokens = whole.size_or({"mm_tokens_per_image"}, 256)};
+  builder.once(
+      "model.vision_tower.embeddings.",
+      [&](LayerBuilder& layer) {
+        const WideInt kernel = WideInt{vision.size_or({"num_channels"}, 3)} * patch * patch;
+        const Value x = layer.convolution(
+            LayerBuilder::input(), "patch_embedding", kernel, width, true, Rows::patches);
+        layer.output(layer.parameters(x, "position_embedding", WideInt{side} * side * width));
+      },
+      vision_stream);
+  builder.layers(
+      "model.vision_tower.encoder.layers.",
+      read_tower_layers(vision, {"num_hidden_layers"}, 12),
+      [&](LayerBuilder& layer) { vision_layer(layer, tower_layer, AttentionSpec::Over::images); },
+      vision_stream);
+  builder.once(
+      "model.",
+      [&](LayerBuilder& layer) {
+        Value x = norm(
+            layer, LayerBuilder::input(), "vision_tower.post_layernorm", width, /*bias=*/true);
+        x = norm(layer, x, "multi_modal_projector.mm_soft_emb_norm", width);
+        layer.output(vision_linear(layer,
+                                   x,
+                                   "multi_modal_projector.mm_input_projection_weight",
+                                   width,
+                                   hidden,
+                                   Rows::visual,
+                                   /*bias=*/false));
+      },
+      vision_stream);
 }
 
 Model build(const Config& whole) {
@@ -44,9 +101,13 @@ Model build(const Config& whole) {
   const std::int64_t pattern =
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
   decoder.windowed = read_windowed(config, decoder.layers, is_not_nth, pattern);
-  Model model = build_decoder(config, decoder);
-  if (nested) model.notes.emplace_back("the vision tower is not counted: text part only");
-  return model;
+  if (!nested || !check_sizes(config, decoder)) return build_decoder(config, decoder);
+  ModelBuilder builder;
+  add_siglip(builder, whole, decoder.frame.hidden);
+  add_text_model(builder, decoder);
+  builder.model.notes.emplace_back(
+      "visual tokens of an image see each other both ways; attention counts them as causal");
+  return std::move(builder.model);
 }
 
 constexpr std::array<std::string_view, 4> types = {
@@ -57,7 +118,7 @@ constexpr std::array<std::string_view, 4> types = {
 extern const ModelFamily gemma3_plugin;
 constinit const ModelFamily gemma3_plugin{
     .name = "gemma3",
-    .help = "Gemma 3 (text): five windowed layers to one, norms on both sides, gated MLP",
+    .help = "Gemma 3: five windowed layers to one, norms on both sides, gated MLP",
     .types = types,
     .build = build,
     // Two layers, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2 in the first, s = 4.

@@ -48,7 +48,7 @@ Clip read_clip(const Config& config) {
                           .o = "self_attn.out_proj"},
                 .up = "mlp.fc1",
                 .down = "mlp.fc2"};
-  clip.layers = size("num_hidden_layers", 24, 12);
+  clip.layers = read_tower_layers(vision, {"num_hidden_layers"}, given ? 12 : 24);
   const std::int64_t patch = size("patch_size", 14, 32);
   const std::int64_t side = size("image_size", 336, 224) / patch;
   clip.patches = side * side;

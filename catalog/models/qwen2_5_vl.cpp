@@ -17,13 +17,7 @@ using Over = AttentionSpec::Over;
 
 /// Which blocks look at whole frames; the others look at windows.
 std::vector<int> block_kinds(const Config& vision) {
-  const std::int64_t depth = vision.size_or({"depth"}, 32);
-  constexpr std::int64_t most = 1 << 16;
-  if (depth > most) {
-    vision.fail("key 'vision_config.depth' is " + std::to_string(depth) +
-                ", expected at most 65536");
-    return {};
-  }
+  const std::int64_t depth = read_tower_layers(vision, {"depth"}, 32);
   std::vector<std::int64_t> whole = vision.counts({"fullatt_block_indexes"});
   if (!vision.has("fullatt_block_indexes")) whole = {7, 15, 23, 31};
   std::vector<int> kinds(static_cast<std::size_t>(depth), static_cast<int>(Over::windows));

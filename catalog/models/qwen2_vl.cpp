@@ -27,7 +27,7 @@ Model build_qwen2_vl(const Config& config) {
   open_grid_tower(builder, tower, width);
   builder.layers(
       "model.visual.blocks.",
-      vision.size_or({"depth"}, 32),
+      read_tower_layers(vision, {"depth"}, 32),
       [&](LayerBuilder& layer) { vision_layer(layer, tower_layer, AttentionSpec::Over::frames); },
       ModelBuilder::Stream::vision);
   close_grid_tower(builder, tower, width, /*norm_bias=*/true);

@@ -6,8 +6,6 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::int64_t most_layers = 1 << 16;
-
 /// A dropout keeps its mask for backward, so that a checkpoint's recompute runs what precedes it.
 Value dropout(LayerBuilder& layer, Value x, double share) {
   return share > 0 ? layer.parameters(x, "dropout", 0) : x;

@@ -10,6 +10,9 @@
 
 namespace flopmeter {
 
+/// More layers than any model has.
+inline constexpr std::int64_t most_layers = 1 << 16;
+
 /// Names of a layer's norms; an empty one is not there.
 struct LayerNorms {
   std::string_view before_attention = "input_layernorm";

@@ -97,6 +97,12 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
   const DecoderFrame frame{.hidden = hidden,
                            .vocab = config.size({"vocab_size"}),
                            .tied = config.flag_or({"tie_word_embeddings"}, false)};
+  // What every decoder must satisfy; a latent head is as wide as its parts.
+  Decoder sizes;
+  sizes.layers = layers;
+  sizes.attention.heads = sizes.attention.kv_heads = attention.heads;
+  sizes.attention.head_dim = attention.d_nope + attention.d_rope + attention.d_v;
+  if (!check_sizes(config, sizes)) return {};
   const auto decoder_layer = [&](LayerBuilder& layer, Value x, bool sparse) {
     const Value a = norm(layer, x, "input_layernorm", hidden);
     x = layer.sum(x, latent_attention(layer, a, attention));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vision_block.h"
 
+#include "decoder.h"
+
 namespace flopmeter {
 
 Value vision_linear(LayerBuilder& layer,
@@ -55,6 +57,14 @@ void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::O
                            .component = Component::vision,
                            .rows = Rows::tower}));
   layer.output(x);
+}
+
+std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int64_t otherwise) {
+  const std::int64_t layers = vision.size_or(keys, otherwise);
+  if (layers <= most_layers) return layers;
+  vision.fail("the vision tower has " + std::to_string(layers) + " layers, expected at most " +
+              std::to_string(most_layers));
+  return 1;
 }
 
 GridTower read_grid_tower(const Config& vision) {

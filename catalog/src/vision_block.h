@@ -33,6 +33,9 @@ Value vision_linear(LayerBuilder& layer,
                     Rows rows,
                     bool bias = true);
 
+/// The number of a tower's layers, which must be one a model can have.
+std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int64_t otherwise);
+
 /// Qwen's towers: patches of several frames, and a merger of neighbouring patches behind the
 /// layers.
 struct GridTower {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The well-known models against published numbers: parameters to the unit, FLOPs a sequence to the
+// integer.
+#include <flopmeter/catalog/model_family.h>
+#include <flopmeter/catalog/pricing.h>
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace flopmeter {
+namespace {
+
+Model known(std::string_view name) {
+  auto model = find_model(name);
+  EXPECT_TRUE(model) << model.error().message;
+  return *std::move(model);
+}
+
+/// A training step of one sequence under `pairs`.
+Breakdown step(const Model& model, std::int64_t length, Policy::Pairs pairs, bool router = true) {
+  Policy policy;
+  policy.pairs = pairs;
+  policy.router = router;
+  return price(model, Batch::uniform(1, length), {}, policy);
+}
+
+std::string attention(const Breakdown& parts) {
+  const PartFlops& core = parts[Component::attention_core];
+  return to_string((core.forward + core.backward).value);
+}
+
+/// All but the attention core.
+std::string linear(const Breakdown& parts) {
+  const PartFlops all = parts.total();
+  const PartFlops& core = parts[Component::attention_core];
+  return to_string((all.forward + all.backward).value - (core.forward + core.backward).value);
+}
+
+TEST(KnownModels, have_the_parameters_that_were_published) {
+  int compared = 0;
+  for (const EmbeddedFile& file : known_models()) {
+    const auto config = Config::parse(file.text, file.name);
+    ASSERT_TRUE(config) << config.error().message;
+    if (!(*config).has("_parameters")) continue;
+    const auto model = build_model(*config);
+    ASSERT_TRUE(model) << model.error().message;
+    // Some published numbers count buffers that are no parameters.
+    const WideInt total = count_parameters(*model).total + (*config).count_or({"_buffers"}, 0);
+    EXPECT_EQ(to_string(total), std::to_string((*config).size({"_parameters"}))) << file.name;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 73);
+}
+
+TEST(KnownModels, are_found_by_their_other_names_in_any_case) {
+  EXPECT_EQ(known("Llama-3-8B").name, "llama-3-8b");
+  EXPECT_EQ(known("meta-llama/Meta-Llama-3-8B").name, "llama-3-8b");
+  EXPECT_EQ(known("qwen/qwen2.5-vl-7b-instruct").name, "qwen2.5-vl-7b");
+  EXPECT_EQ(known("gpt2").name, "gpt-2");
+  EXPECT_FALSE(find_model("llama-3"));
+  EXPECT_FALSE(find_model("vocab_size"));
+}
+
+TEST(KnownModels, no_name_means_two_models) {
+  for (const EmbeddedFile& file : known_models()) {
+    const auto config = Config::parse(file.text, file.name);
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(known(file.name).name, file.name);
+    for (const std::string& alias : (*config).texts({"_aliases"}))
+      EXPECT_EQ(known(alias).name, file.name) << alias;
+  }
+}
+
+TEST(KnownModels, llama_3_8b_costs_what_is_written) {
+  const Model model = known("llama-3-8b");
+  EXPECT_EQ(linear(step(model, 8192, Policy::Pairs::exact)), "368868971249664");
+  EXPECT_EQ(attention(step(model, 8192, Policy::Pairs::full)), "105553116266496");
+  EXPECT_EQ(attention(step(model, 8192, Policy::Pairs::half)), "52776558133248");
+  EXPECT_EQ(attention(step(model, 8192, Policy::Pairs::exact)), "52783000584192");
+}
+
+TEST(KnownModels, mixtral_costs_what_is_written) {
+  const Model model = known("mixtral-8x7b");
+  EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half)), "313309274308608");
+  EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half, false)), "313283504504832");
+  EXPECT_EQ(attention(step(model, 4096, Policy::Pairs::half)), "13194139533312");
+}
+
+TEST(KnownModels, qwen2_5_7b_costs_what_is_written) {
+  const Model model = known("qwen2.5-7b");
+  EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half)), "173759344410624");
+  EXPECT_EQ(attention(step(model, 4096, Policy::Pairs::half)), "10101763080192");
+}
+
+TEST(KnownModels, deepseek_v3_costs_what_is_written) {
+  const Model model = known("deepseek-v3");
+  EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half)), "900086095675392");
+  EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half, false)), "897470460592128");
+  EXPECT_EQ(attention(step(model, 4096, Policy::Pairs::half)), "125756642426880");
+}
+
+TEST(KnownModels, gpt_2_costs_what_is_written) {
+  const Model model = known("gpt-2");
+  EXPECT_EQ(linear(step(model, 1024, Policy::Pairs::half)), "758980804608");
+  EXPECT_EQ(attention(step(model, 1024, Policy::Pairs::half)), "57982058496");
+}
+
+TEST(KnownModels, vision_tower_of_qwen2_5_vl_costs_what_is_written) {
+  const Model model = known("qwen2.5-vl-7b");
+  const std::pair<ImageGrid, std::string> cases[] = {{{1, 32, 32}, "1346937815040"},
+                                                     {{1, 36, 50}, "2394885160960"},
+                                                     {{4, 24, 24}, "3009470791680"},
+                                                     {{1, 98, 146}, "22709543485440"}};
+  for (const auto& [grid, flops] : cases) {
+    Batch batch = Batch::uniform(1, 8192);
+    batch.images = {grid};
+    const Breakdown parts = price(model, batch, {.forward_only = true}, {});
+    EXPECT_EQ(to_string(parts[Component::vision].forward.value), flops) << grid.h << "x" << grid.w;
+  }
+}
+
+// A prediction layer holds the projection of two states to one (2 h^2), latent attention (187105280
+// weights), 8 routed experts and 1 shared (44040192 each), and the shared head (h V).
+TEST(KnownModels, deepseek_v3_trains_its_prediction_layer_when_asked) {
+  const Model model = known("deepseek-v3");
+  Policy policy;
+  policy.router = false;
+  const auto total = [&](Training::Mtp mtp) {
+    const PartFlops sum = price(model, Batch::uniform(1, 1), {.mtp = mtp}, policy).total();
+    return sum.forward.value + sum.backward.value;
+  };
+  const WideInt h = 7168;
+  const WideInt attention_weights = 187105280;
+  const WideInt core = 128 * (192 + 128);
+  const WideInt weights = 2 * h * h + attention_weights + 9 * WideInt{44040192} + h * 129280;
+  EXPECT_EQ(to_string(total(Training::Mtp::on) - total(Training::Mtp::off)), to_string(6 * (weights + core)));
+}
+
+}  // namespace
+}  // namespace flopmeter
