@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MFU = tokens/s x 6 N / peak with the nominal N: 7e9 for a "7B" whatever its parameters are; no
-// attention.  A mixture of experts counts the parameters a token passes through, rounded down to
-// billions.  Pre-training a projector in front of a frozen language model is 2 N: ask for forward
-// only.
+// attention.  FlagPerf's N for a mixture of experts follows no rule that we know; here it is the
+// parameters a token passes through, rounded down to billions, which is its 12e9 for Mixtral-8x7B.
+// Pre-training a projector in front of a frozen language model is 2 N: ask for forward only.
 #include "../src/closed_form.h"
 
 #include <flopmeter/core/text.h>

@@ -4,7 +4,7 @@
 // MLP's width. A layer forward: gated 2 T h (2 h + 2 g h/n) + 4 s^2 h + 6 T h f + T f; plain 8 T
 // h^2 + 4 s^2 h + 4 T h f; experts 8 T h^2 + 4 s^2 h + 2 T h E + 4 T k h f, where neither key
 // groups nor gates are seen.  Logits 2 T h V and 2 T h for the embedding.  All of it three times;
-// attention over all pairs.
+// attention over all pairs.  Its FLOPs of norms and of the loss are left out.
 #include "../src/closed_form.h"
 
 namespace flopmeter {

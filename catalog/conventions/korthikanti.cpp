@@ -21,7 +21,7 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
   const PartFlops total = counted.parts.total();
   counted.hardware = total.forward + total.backward;
   if (training.forward_only) return counted;
-  // s / 6h becomes s / 3h: the paper charges the recomputed attention three times over.
+  // s / 6h becomes s / 3h: 12 B L s^2 h more, where one forward pass of the core is 4 B L s^2 h.
   if (training.recompute == Recompute::selective) *counted.hardware += 3 * attention;
   if (training.recompute == Recompute::full) *counted.hardware += weights + attention;
   return counted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gpt2_estimate_mfu(): 6 N + 6 L C T a token, C channels; N holds norms, biases and positions.  The
-// first versions (to spring 2024) had 12 L C T, as nanoGPT has.  llm.c pads the vocabulary to a
+// gpt2_estimate_mfu(): 6 N + 6 L C T a token, C channels; N holds norms, biases and positions.  Its
+// first versions had 12 L C T, as nanoGPT has.  llm.c pads the vocabulary to a
 // multiple of 128: give the padded vocab_size to get its N.
 #include "../src/closed_form.h"
 

@@ -3,9 +3,9 @@
 // num_floating_point_operations(), with T tokens, h wide, n heads and g key groups of size d, f the
 // MLP's width: 6 T L (h (n d + 2 g d) + n d h) + 6 L n d sum(s^2) + 6 T L h f (3 gated | 2) + 6 T h
 // V. Experts count top-k times, the router does not; prediction layers (MTP) count where the model
-// has them; frozen weights count like trained ones.  Windows count what they leave, as
-// Megatron-Bridge does since 26.06; Megatron-LM itself takes every layer for a full one.  The
-// vocabulary is the logical one, where Megatron takes the padded.
+// has them; frozen weights count like trained ones.  Windows count what they leave,
+// which is what the figures of Megatron-Bridge since 26.06 agree with; Megatron-LM itself takes
+// every layer for a full one.  The vocabulary is the logical one, where Megatron takes the padded.
 #include <flopmeter/catalog/convention.h>
 
 namespace flopmeter {

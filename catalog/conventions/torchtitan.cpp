@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // 6 (N - N_embedding) + 6 L H (d_qk + d_v) T a token; a tied embedding stays in N, for it is the
-// head.  Masks and windows save nothing, frozen parameters count like trained ones.  Before 2024-12
-// N was all parameters: torchtitan-2024.
+// head.  Masks and windows save nothing, frozen parameters count like trained ones.  Its first
+// results had N all parameters: torchtitan-2024.
 #include "../src/closed_form.h"
 
 namespace flopmeter {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LLaVA: a CLIP tower, two linears, and LLaMA, Vicuna, Mistral or Qwen2.  The tower's layers above the
-// one that is read run all the same, but no gradient reaches them.
+// LLaVA: a CLIP tower, two linears, and LLaMA, Vicuna, Mistral or Qwen2.  The tower's layers above
+// the one that is read run all the same, but no gradient reaches them.
 #include "../src/text_model.h"
 #include "../src/vision_block.h"
 
 #include <flopmeter/catalog/model_family.h>
-
 #include <flopmeter/core/text.h>
 
 #include <array>
@@ -87,9 +86,7 @@ void add_clip(ModelBuilder& builder, const Clip& clip) {
     builder.layers(
         "model.vision_tower.encoder.layers.",
         count,
-        [&](LayerBuilder& layer) {
-          vision_layer(layer, clip.layer, AttentionSpec::Over::images);
-        },
+        [&](LayerBuilder& layer) { vision_layer(layer, clip.layer, AttentionSpec::Over::images); },
         vision_stream);
     builder.model.runs.back().first = first;
   };
@@ -113,9 +110,10 @@ Model build_llava(const Config& config) {
   const std::string strategy = config.text_or({"vision_feature_select_strategy"}, "default");
   const bool flat = !config.has("text_config") && config.has("hidden_size");
   const Config text_config = flat ? config : config.child("text_config");
-  const TextModel text = read_text_model(text_config,
+  const Decoder text = read_text_model(text_config,
                                          text_defaults(text_config),
                                          config.flag_or({"tie_word_embeddings"}, false));
+  if (!config.status()) return {};
   ModelBuilder builder;
   builder.model.vision = {.kind = VisionPlan::Kind::fixed,
                           .patches = clip.patches,
@@ -127,13 +125,8 @@ Model build_llava(const Config& config) {
       "model.multi_modal_projector.",
       [&](LayerBuilder& layer) {
         const std::int64_t hidden = text.frame.hidden;
-        const Value x = vision_linear(layer,
-                                      LayerBuilder::input(),
-                                      "linear_1",
-                                      clip.layer.width,
-                                      hidden,
-                                      Rows::visual,
-                                      bias);
+        const Value x = vision_linear(
+            layer, LayerBuilder::input(), "linear_1", clip.layer.width, hidden, Rows::visual, bias);
         layer.output(vision_linear(layer, x, "linear_2", hidden, hidden, Rows::visual, bias));
       },
       vision_stream);
@@ -155,19 +148,20 @@ constinit const ModelFamily llava_plugin{
     // Tower: D = 4, 1 head, F = 8, 2 layers of which the first is read, 2x2 patches of 3*2*2 = 12
     // values. Text: one layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 6; one image of 4
     // visual tokens, 5 in the tower.
-    // Parameters: patches 48, class 4, positions 20, norms 8 + 8; a layer 4*20 + 40 + 36 + 16 = 172,
-    // twice; projector 40 + 72; text 1112 as in llama: 1656.
-    // Forward: patches 2*4*48 = 384; a layer 2*5*(4*16 + 2*32) = 1280 and attention 25 pairs x 2*8 =
-    // 400; projector 2*4*(32 + 64) = 768. Training: 2*384 + 3*1680 + 1680 (no gradient) + 3*768 = 9792.
-    // Text: 3*(6*1664 + 21 pairs x 2 heads x 16) = 31968.
-    .example = {.config = R"({"model_type": "llava", "vision_config": {"model_type": "clip_vision_model",
+    // Parameters: patches 48, class 4, positions 20, norms 8 + 8; a layer 4*20 + 40 + 36 + 16 =
+    // 172, twice; projector 40 + 72; text 1112 as in llama: 1656. Forward: patches 2*4*48 = 384; a
+    // layer 2*5*(4*16 + 2*32) = 1280 and attention 25 pairs x 2*8 = 400; projector 2*4*(32 + 64) =
+    // 768. Training: 2*384 + 3*1680 + 1680 (no gradient) + 3*768 = 9792. Text: 3*(6*1664 + 21 pairs
+    // x 2 heads x 16) = 31968.
+    .example = {
+        .config = R"({"model_type": "llava", "vision_config": {"model_type": "clip_vision_model",
                              "hidden_size": 4, "num_attention_heads": 1, "intermediate_size": 8,
                              "num_hidden_layers": 2, "image_size": 4, "patch_size": 2},
                              "text_config": {"model_type": "llama", "hidden_size": 8,
                              "num_hidden_layers": 1, "num_attention_heads": 2,
                              "num_key_value_heads": 1, "intermediate_size": 16, "vocab_size": 32}})",
-                .parameters = 1656,
-                .seq_len = 6,
-                .training_flops = 41760}};
+        .parameters = 1656,
+        .seq_len = 6,
+        .training_flops = 41760}};
 
 }  // namespace flopmeter

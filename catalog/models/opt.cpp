@@ -105,22 +105,21 @@ constexpr std::array<std::string_view, 2> types = {"opt", "OPTForCausalLM"};
 }  // namespace
 
 extern const ModelFamily opt_plugin;
-constinit const ModelFamily
-    opt_plugin{.name = "opt",
-               .help = "OPT: learned positions, LayerNorm, biases, plain MLP",
-               .types = types,
-               .build = build,
-               // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, embedding of width 4, 16
-               // positions, s = 4. Parameters: embedding, tied to the head, 128; positions 18*8;
-               // project_in, project_out 32 each; q, k, v, out 64 + 8 each; fc1 128 + 16; fc2 128 +
-               // 8; norms 3*16. Per token, forward: 2*(64 + 256 + 256 + 128) = 1408; attention: 10
-               // pairs x 2 heads x 2*(4+4) = 320. Training: 3*(4*1408 + 320).
-               .example = {
-                   .config = R"({"model_type": "opt", "hidden_size": 8, "num_hidden_layers": 1,
+constinit const ModelFamily opt_plugin{
+    .name = "opt",
+    .help = "OPT: learned positions, LayerNorm, biases, plain MLP",
+    .types = types,
+    .build = build,
+    // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, embedding of width 4, 16
+    // positions, s = 4. Parameters: embedding, tied to the head, 128; positions 18*8;
+    // project_in, project_out 32 each; q, k, v, out 64 + 8 each; fc1 128 + 16; fc2 128 +
+    // 8; norms 3*16. Per token, forward: 2*(64 + 256 + 256 + 128) = 1408; attention: 10
+    // pairs x 2 heads x 2*(4+4) = 320. Training: 3*(4*1408 + 320).
+    .example = {.config = R"({"model_type": "opt", "hidden_size": 8, "num_hidden_layers": 1,
                              "num_attention_heads": 2, "ffn_dim": 16, "word_embed_proj_dim": 4,
                              "max_position_embeddings": 16, "vocab_size": 32})",
-                   .parameters = 952,
-                   .seq_len = 4,
-                   .training_flops = 17856}};
+                .parameters = 952,
+                .seq_len = 4,
+                .training_flops = 17856}};
 
 }  // namespace flopmeter

@@ -2,7 +2,6 @@
 //
 // Qwen2.5-VL: a tower with ragged windows in most blocks and attention inside each frame in the
 // others, a merger of 2x2 patches, and Qwen2.
-#include "../src/moe_block.h"
 #include "../src/text_model.h"
 #include "../src/vision_block.h"
 
@@ -19,9 +18,10 @@ using Over = AttentionSpec::Over;
 /// Which blocks look at whole frames; the others look at windows.
 std::vector<int> block_kinds(const Config& vision) {
   const std::int64_t depth = vision.size_or({"depth"}, 32);
-  if (depth > max_layers) {
-    vision.fail("key 'vision_config.depth' is " + std::to_string(depth) + ", expected at most " +
-                std::to_string(max_layers));
+  constexpr std::int64_t most = 1 << 16;
+  if (depth > most) {
+    vision.fail("key 'vision_config.depth' is " + std::to_string(depth) +
+                ", expected at most 65536");
     return {};
   }
   std::vector<std::int64_t> whole = vision.counts({"fullatt_block_indexes"});
@@ -43,6 +43,8 @@ Model build_qwen2_5_vl(const Config& config) {
                                 .norm_bias = false};
   GridTower tower = read_grid_tower(vision);
   tower.out = vision.size_or({"out_hidden_size"}, 3584);
+  const Decoder text = read_qwen_text(config);
+  if (!config.status()) return {};
   ModelBuilder builder;
   open_grid_tower(builder, tower, width);
   builder.model.vision.window =
@@ -55,7 +57,7 @@ Model build_qwen2_5_vl(const Config& config) {
       },
       ModelBuilder::Stream::vision);
   close_grid_tower(builder, tower, width, /*norm_bias=*/false);
-  add_text_model(builder, read_qwen_text(config));
+  add_text_model(builder, text);
   return std::move(builder.model);
 }
 
@@ -71,14 +73,13 @@ constinit const ModelFamily qwen2_5_vl_plugin{
     .types = types,
     .build = build_qwen2_5_vl,
     // Tower: D = 4, 1 head, F = 8, 2 blocks of which the second sees whole frames, patches of 12
-    // values, windows of 20 pixels = 10x10 patches = 5x5 merged ones. Text as in qwen2_vl, s = 580 and
-    // the default image of 48x48 = 2304 patches, 24x24 merged: 4 windows of 5 and one of 4 a side.
-    // Parameters: patches 48; a block 4*16 + 3*32 + biases 12+4+8+8+4 + norms 8 = 204, twice; merger
-    // 4 + 272 + 136 = 412; text 1128: 1996.
-    // Window pairs: (16 * (4*25 + 16)^2) = 16*116^2 = 215296; whole 2304^2 = 5308416.
-    // Forward: patches 221184; blocks 2*(2*2304*160) = 1474560; attention (215296 + 5308416) x 16 =
-    // 88379392; merger 442368. Training: 2*221184 + 3*(1474560 + 88379392 + 442368) = 271331328.
-    // Text 19070400 as in qwen2_vl.
+    // values, windows of 20 pixels = 10x10 patches = 5x5 merged ones. Text as in qwen2_vl, s = 580
+    // and the default image of 48x48 = 2304 patches, 24x24 merged: 4 windows of 5 and one of 4 a
+    // side. Parameters: patches 48; a block 4*16 + 3*32 + biases 12+4+8+8+4 + norms 8 = 204, twice;
+    // merger 4 + 272 + 136 = 412; text 1128: 1996. Window pairs: (16 * (4*25 + 16)^2) = 16*116^2 =
+    // 215296; whole 2304^2 = 5308416. Forward: patches 221184; blocks 2*(2*2304*160) = 1474560;
+    // attention (215296 + 5308416) x 16 = 88379392; merger 442368. Training: 2*221184 + 3*(1474560
+    // + 88379392 + 442368) = 271331328. Text 19070400 as in qwen2_vl.
     .example = {.config = R"({"model_type": "qwen2_5_vl", "vision_config": {"hidden_size": 4,
                              "depth": 2, "num_heads": 1, "intermediate_size": 8, "patch_size": 2,
                              "temporal_patch_size": 1, "window_size": 20, "fullatt_block_indexes": [1],

@@ -22,6 +22,8 @@ struct AttentionPlaces {
   int starts = -1;   ///< where packed sequences of queries start, then those of keys
   int longest = -1;  ///< the longest of them, queries and keys
   int used = -1;     ///< a tensor that says how many keys are used
+  int pages = -1;    ///< a tensor of pages: keys are a pool, whose shape says nothing of a call
+  int chunk = -1;    ///< a size of chunks; 0 is none
   int causal =
       -1;  ///< 1 aligns the mask at the first position or as `bottom_right` says, 2 at the last
   int window = -1;  ///< keys to the left, then to the right, of a query; negative is unlimited
@@ -56,6 +58,7 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
   const Arg v = call.arg(at.query + 2);
   if (!q.is_tensor() || !k.is_tensor(q.rank) || !v.is_tensor(q.rank)) return std::nullopt;
   if (q.rank != 4 && q.rank != 3) return std::nullopt;
+  if (call.arg(at.pages).is_tensor() || call.arg(at.chunk).number_or(0) > 0) return std::nullopt;
   const int heads = at.heads_first && q.rank == 4 ? -3 : -2;
   const int length = heads == -3 ? -2 : -3;
   const WideInt batch = q.rank == 4 ? q[0] : 1;

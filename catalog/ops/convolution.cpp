@@ -50,16 +50,16 @@ constexpr OpExample worked(std::string_view op,
   return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = bytes};
 }
 constexpr OpExample forward(std::string_view op, std::string_view call) {
-  return worked(op, call, 2592, 4 * 360);
+  return worked(op, call, 2592, 1440);
 }
 constexpr OpExample backward(std::string_view op, std::string_view call) {
-  return worked(op, call, 2 * 2592, 2 * 4 * 360);
+  return worked(op, call, 5184, 2880);
 }
 constexpr OpExample transposed(std::string_view op, std::string_view call) {
-  return worked(op, call, 10368, 4 * 1440);
+  return worked(op, call, 10368, 5760);
 }
 constexpr OpExample transposed_backward(std::string_view op, std::string_view call) {
-  return worked(op, call, 2 * 10368, 2 * 4 * 1440);
+  return worked(op, call, 20736, 11520);
 }
 
 constexpr std::array examples = {

@@ -14,9 +14,13 @@ namespace {
 using At = AttentionPlaces;
 
 constexpr std::array rules = {
-    attention_rule<At{
-        .starts = 3, .longest = 5, .used = 13, .causal = 8, .window = 11, .bottom_right = true}>(
-        "aten::_flash_attention_forward"),
+    attention_rule<At{.starts = 3,
+                      .longest = 5,
+                      .used = 13,
+                      .pages = 15,
+                      .causal = 8,
+                      .window = 11,
+                      .bottom_right = true}>("aten::_flash_attention_forward"),
     attention_rule<At{
         .starts = 3, .longest = 5, .used = 16, .causal = 8, .window = 14, .bottom_right = true}>(
         "aten::_flash_attention_forward.quantized"),
@@ -24,6 +28,7 @@ constexpr std::array rules = {
                       .starts = 4,
                       .longest = 6,
                       .used = 14,
+                      .pages = 16,
                       .causal = 9,
                       .window = 12,
                       .bottom_right = true}>("aten::_flash_attention_forward_no_dropout_inplace"),
@@ -58,9 +63,13 @@ constexpr std::array rules = {
     attention_rule<At{
         .query = 1, .causal = 11, .window = 12, .bottom_right = true, .backward = true}>(
         "flash_attn::_flash_attn_backward"),
-    attention_rule<At{
-        .starts = 3, .longest = 5, .used = 17, .causal = 9, .window = 10, .bottom_right = true}>(
-        "flash_attn::_flash_attn_varlen_forward"),
+    attention_rule<At{.starts = 3,
+                      .longest = 5,
+                      .used = 17,
+                      .pages = 15,
+                      .causal = 9,
+                      .window = 10,
+                      .bottom_right = true}>("flash_attn::_flash_attn_varlen_forward"),
     attention_rule<At{.query = 1,
                       .starts = 9,
                       .longest = 11,
@@ -68,9 +77,14 @@ constexpr std::array rules = {
                       .window = 16,
                       .bottom_right = true,
                       .backward = true}>("flash_attn::_flash_attn_varlen_backward"),
-    attention_rule<At{
-        .starts = 7, .longest = 12, .used = 11, .causal = 24, .window = 25, .bottom_right = true}>(
-        "flash_attn_3::fwd"),
+    attention_rule<At{.starts = 7,
+                      .longest = 12,
+                      .used = 11,
+                      .pages = 14,
+                      .chunk = 27,
+                      .causal = 24,
+                      .window = 25,
+                      .bottom_right = true}>("flash_attn_3::fwd"),
     attention_rule<At{.query = 1,
                       .starts = 9,
                       .longest = 13,
@@ -79,9 +93,13 @@ constexpr std::array rules = {
                       .window = 17,
                       .bottom_right = true,
                       .backward = true}>("flash_attn_3::bwd"),
-    attention_rule<At{
-        .starts = 3, .longest = 6, .used = 5, .causal = 10, .window = 11, .bottom_right = true}>(
-        "xformers_flash::flash_fwd"),
+    attention_rule<At{.starts = 3,
+                      .longest = 6,
+                      .used = 5,
+                      .pages = 14,
+                      .causal = 10,
+                      .window = 11,
+                      .bottom_right = true}>("xformers_flash::flash_fwd"),
     attention_rule<At{.query = 2,
                       .starts = 7,
                       .longest = 9,
@@ -192,8 +210,8 @@ constinit const OpFamily flash_attention_plugin{
     .name = "flash_attention",
     .help = "attention kernels with packed sequences and windows; priced as attention",
     .source =
-        "FlashAttention-2, arXiv 2307.08691; schemas of torch 2.13, flash-attn 2.8, flash-attn 3 "
-        "and xFormers",
+        "FlashAttention-2, arXiv 2307.08691; arguments as in the schemas of torch 2.13 and of the "
+        "flash-attn 2 and 3 and xFormers packages",
     .rules = rules,
     .examples = examples};
 

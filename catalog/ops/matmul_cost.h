@@ -8,12 +8,18 @@
 
 namespace flopmeter {
 
-/// `times` products whose factors have the type of `a`.
-constexpr OpCost matmul_cost(const Matmul& op, const Arg& a, WideInt times = 1) {
-  const Flops work = times * (a.complex ? 4 : 1) * flops(op);
-  return {.executed = work,
-          .model = work,
-          .bytes = times * (a.complex ? 2 : 1) * bytes_moved(op, a.dtype)};
+/// A product whose factors have the type of `a`.  A complex multiply-add is four real ones.
+constexpr OpCost matmul_cost(const Matmul& op, const Arg& a) {
+  const Flops work = flops(op);
+  const Bytes bytes = bytes_moved(op, a.dtype);
+  if (a.complex) return {.executed = 4 * work, .model = 4 * work, .bytes = 2 * bytes};
+  return {.executed = work, .model = work, .bytes = bytes};
+}
+
+/// As many of them as gradients are wanted.
+constexpr OpCost matmul_cost(const Matmul& op, const Arg& a, WideInt times) {
+  const OpCost one = matmul_cost(op, a);
+  return {.executed = times * one.executed, .model = times * one.model, .bytes = times * one.bytes};
 }
 
 /// Rows of [..., k].  Empty where there is no last dimension.

@@ -134,7 +134,7 @@ constexpr OpExample lstm(std::string_view op, std::string_view call) {
   return worked(op, call, 2240, 182);
 }
 constexpr OpExample lstm_backward(std::string_view op, std::string_view call) {
-  return worked(op, call, 4480, 2 * 182);
+  return worked(op, call, 4480, 364);
 }
 
 constexpr std::array examples = {

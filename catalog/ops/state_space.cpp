@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mamba-2's scan where it has a dispatcher name.  Priced as the recurrence needs it, token by
-// token, whatever the chunks in which a kernel computes it.
+// Mamba-2's scan under the dispatcher name that wrappers of mamba_ssm's Triton kernels give it.
+// Priced as the recurrence needs it, token by token, whatever the chunks in which a kernel computes
+// it.
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/catalog/operations.h>
 
@@ -22,7 +23,7 @@ std::optional<OpCost> scan(const OpCall& call) {
   const Flops work = times * flops(op);
   return OpCost{.executed = work,
                 .model = work,
-                .bytes = {times * 2 * (x.elements() + b.elements()) * x.bits() / 8}};
+                .bytes = {2 * WideInt{times} * (x.elements() + b.elements()) * x.bits() / 8}};
 }
 
 constexpr std::array rules = {

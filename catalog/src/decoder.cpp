@@ -95,10 +95,7 @@ void describe_layer(LayerBuilder& layer, const Decoder& decoder, bool windowed) 
   layer.output(layer.sum(attended, dropout(layer, widened, decoder.dropout)));
 }
 
-Model build_decoder(const Config& config, const Decoder& decoder) {
-  if (!check_sizes(config, decoder)) return {};
-  ModelBuilder builder;
-  open_decoder(builder, decoder.frame);
+void add_layers(ModelBuilder& builder, const Decoder& decoder) {
   ModelFacts& facts = builder.model.facts;
   if (decoder.window == 0 || decoder.windowed.empty()) {
     const bool windowed = decoder.window > 0;
@@ -113,7 +110,6 @@ Model build_decoder(const Config& config, const Decoder& decoder) {
     facts.window_layers = std::count(decoder.windowed.begin(), decoder.windowed.end(), 1);
   }
   facts.window = facts.window_layers > 0 ? decoder.window : 0;
-  close_decoder(builder, decoder.frame);
   set_facts(builder.model,
             decoder.attention,
             decoder.layers,
@@ -121,6 +117,14 @@ Model build_decoder(const Config& config, const Decoder& decoder) {
             decoder.mlp.gated,
             decoder.frame.vocab,
             decoder.frame.tied);
+}
+
+Model build_decoder(const Config& config, const Decoder& decoder) {
+  if (!check_sizes(config, decoder)) return {};
+  ModelBuilder builder;
+  open_decoder(builder, decoder.frame);
+  add_layers(builder, decoder);
+  close_decoder(builder, decoder.frame);
   return std::move(builder.model);
 }
 

@@ -59,6 +59,9 @@ std::vector<int> read_windowed(const Config& config,
 /// Sizes that contradict each other become the configuration's error.
 Model build_decoder(const Config& config, const Decoder& decoder);
 
+/// The layers, and the sizes that conventions ask for.
+void add_layers(ModelBuilder& builder, const Decoder& decoder);
+
 /// One layer's operations: what `build_decoder` repeats.
 void describe_layer(LayerBuilder& layer, const Decoder& decoder, bool windowed);
 

@@ -72,10 +72,7 @@ Value latent_attention(LayerBuilder& layer, Value x, const LatentAttention& spec
   kv = project(
       kv, "self_attn.kv_b_proj", spec.kv_rank, spec.heads * (spec.d_nope + spec.d_v), false);
   const Value core = layer.attention(
-      q,
-      kv,
-      kv,
-      {.heads = spec.heads, .kv_heads = spec.heads, .d_qk = d_qk, .d_v = spec.d_v});
+      q, kv, kv, {.heads = spec.heads, .kv_heads = spec.heads, .d_qk = d_qk, .d_v = spec.d_v});
   return project(core, "self_attn.o_proj", spec.heads * spec.d_v, spec.hidden, spec.bias);
 }
 

@@ -54,6 +54,34 @@ std::string origin_name(const Config& config) {
   return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
 }
 
+/// A name as people vary it: letters and digits only, in lower case, without the owner before a slash and the
+/// "Meta-" that some LLaMA names begin with.
+std::string spelling(std::string_view name) {
+  std::string letters;
+  for (const char c : name.substr(name.rfind('/') + 1)) {
+    if (c >= 'A' && c <= 'Z') letters += static_cast<char>(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
+  }
+  return letters.starts_with("metallama") ? letters.substr(4) : letters;
+}
+
+bool is_alias(const EmbeddedFile& file, std::string_view wanted) {
+  const auto config = Config::parse(file.text, file.name);
+  if (!config) return false;
+  const auto aliases = (*config).texts({"_aliases"});
+  return std::any_of(aliases.begin(), aliases.end(), [&](const auto& alias) { return spelling(alias) == wanted; });
+}
+
+const EmbeddedFile* find_known(std::string_view name) {
+  const std::string wanted = spelling(name);
+  const auto known = known_models();
+  auto found = std::find_if(known.begin(), known.end(), [&](const auto& file) { return spelling(file.name) == wanted; });
+  if (found == known.end()) {
+    found = std::find_if(known.begin(), known.end(), [&](const auto& file) { return is_alias(file, wanted); });
+  }
+  return found == known.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 Result<Model> build_model(const Config& config) {
@@ -66,17 +94,15 @@ Result<Model> build_model(const Config& config) {
 }
 
 Result<Model> find_model(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const EmbeddedFile& file : known_models()) {
-    if (file.name == name) {
-      const auto config = Config::parse(file.text, file.name);
-      if (!config) return config.error();
-      auto model = build_model(*config);
-      if (model) (*model).name = file.name;
-      return model;
-    }
-    names.push_back(file.name);
+  if (const EmbeddedFile* file = find_known(name)) {
+    const auto config = Config::parse(file->text, file->name);
+    if (!config) return config.error();
+    auto model = build_model(*config);
+    if (model) (*model).name = file->name;
+    return model;
   }
+  std::vector<std::string_view> names;
+  for (const EmbeddedFile& file : known_models()) names.push_back(file.name);
   return Error{ErrorCode::not_found,
                "no model is called '" + printable(name) + "'" + did_you_mean(name, names) +
                    "; 'flopmeter models' lists them, or give a config.json"};

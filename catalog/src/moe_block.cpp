@@ -61,95 +61,65 @@ void read_experts(const Config& config,
   }
 }
 
-SparseDecoder read_sparse_decoder(const Config& config) {
+SparseDecoder read_sparse_decoder(const Config& config, const DecoderDefaults& defaults) {
   SparseDecoder spec;
-  const std::int64_t hidden = config.size({"hidden_size"});
-  const std::int64_t heads = config.size({"num_attention_heads"});
-  const std::int64_t layers = config.size({"num_hidden_layers"});
-  spec.attention.hidden = spec.mlp.hidden = spec.moe.hidden = spec.frame.hidden = hidden;
-  spec.attention.heads = heads;
-  spec.attention.kv_heads = config.size_or({"num_key_value_heads"}, heads);
-  spec.attention.head_dim =
-      config.size_or({"head_dim"}, std::max<std::int64_t>(hidden / heads, 1));
-  spec.frame.vocab = config.size({"vocab_size"});
-  spec.frame.tied = config.flag_or({"tie_word_embeddings"}, false);
-  if (layers > max_layers) {
-    config.fail("key 'num_hidden_layers' is " + std::to_string(layers) + ", expected at most " +
-                std::to_string(max_layers));
-    return spec;
-  }
-  spec.sparse.assign(static_cast<std::size_t>(layers), true);
-  spec.window.assign(static_cast<std::size_t>(layers), 0);
+  spec.base = read_decoder(config, defaults);
+  spec.moe.hidden = spec.base.frame.hidden;
+  if (check_sizes(config, spec.base))
+    spec.sparse.assign(static_cast<std::size_t>(spec.base.layers), true);
   return spec;
 }
 
-std::vector<std::int64_t> typed_windows(const Config& config,
-                                        std::size_t layers,
-                                        std::int64_t window) {
-  const std::vector<std::string> types = config.texts({"layer_types"});
-  std::vector<std::int64_t> windows(layers, 0);
-  if (types.size() != layers) {
-    config.fail("key 'layer_types' has " + std::to_string(types.size()) + " entries for " +
-                std::to_string(layers) + " layers");
-    return windows;
-  }
-  for (std::size_t i = 0; i < layers; ++i) {
-    if (types[i] == "sliding_attention") windows[i] = window;
-  }
-  return windows;
-}
-
-std::vector<bool> stepped_sparse(const Config& config, std::size_t layers) {
+void read_sparse_layers(const Config& config, SparseDecoder& spec) {
   const auto step = static_cast<std::size_t>(config.size_or({"decoder_sparse_step"}, 1));
-  std::vector<bool> sparse(layers);
-  for (std::size_t i = 0; i < layers; ++i) sparse[i] = (i + 1) % step == 0;
+  for (std::size_t i = 0; i < spec.sparse.size(); ++i) spec.sparse[i] = (i + 1) % step == 0;
   for (const std::int64_t dense : config.counts({"mlp_only_layers"})) {
-    if (static_cast<std::size_t>(dense) < layers) sparse[static_cast<std::size_t>(dense)] = false;
+    const auto layer = static_cast<std::size_t>(dense);
+    if (layer < spec.sparse.size()) spec.sparse[layer] = false;
   }
-  return sparse;
 }
 
-Model build(const SparseDecoder& spec) {
-  // A kind says whether there are experts, in its first bit, and above it the window.
+Model build_sparse_decoder(const Config& config, const SparseDecoder& spec) {
+  const Decoder& base = spec.base;
+  if (!config.status()) return {};
+  // The first bit of a kind says whether there are experts, the second whether there is a window.
   std::vector<int> kinds;
-  for (std::size_t i = 0; i < spec.sparse.size(); ++i) {
-    const auto at = std::find(spec.window.begin(), spec.window.end(), spec.window[i]);
-    kinds.push_back(static_cast<int>(2 * (at - spec.window.begin())) + int{spec.sparse[i]});
-  }
   ModelBuilder builder;
-  open_decoder(builder, spec.frame);
-  builder.layers("model.layers.", kinds, [&](LayerBuilder& layer, int kind) {
-    AttentionBlock attention = spec.attention;
-    const std::int64_t window = spec.window[static_cast<std::size_t>(kind / 2)];
-    if (window > 0) attention.mask = {.shape = MaskPairs::Shape::window, .size = window};
-    const std::int64_t hidden = spec.frame.hidden;
+  ModelFacts& facts = builder.model.facts;
+  for (std::size_t i = 0; i < spec.sparse.size(); ++i) {
+    const bool windowed = base.window > 0 && (base.windowed.empty() || base.windowed[i] == 1);
+    kinds.push_back(int{spec.sparse[i]} + 2 * int{windowed});
+    facts.window_layers += windowed ? 1 : 0;
+  }
+  open_decoder(builder, base.frame);
+  builder.layers(base.layer_prefix, kinds, [&](LayerBuilder& layer, int kind) {
+    AttentionBlock attention = base.attention;
+    if (kind >= 2) attention.mask = {.shape = MaskPairs::Shape::window, .size = base.window};
+    const std::int64_t hidden = base.frame.hidden;
     Value x = LayerBuilder::input();
-    Value mixed = attention_block(layer, norm(layer, x, "input_layernorm", hidden), attention);
+    const Value a = norm(layer, x, base.norms.before_attention, hidden);
+    Value mixed = attention_block(layer, a, attention);
     if (spec.sinks) mixed = layer.parameters(mixed, "self_attn.sinks", attention.heads);
     x = layer.sum(x, mixed);
-    const Value y = norm(layer, x, "post_attention_layernorm", hidden);
-    x = layer.sum(x, kind % 2 == 1 ? moe_block(layer, y, spec.moe) : mlp_block(layer, y, spec.mlp));
+    const Value y = norm(layer, x, base.norms.before_mlp, hidden);
+    const bool sparse = kind % 2 == 1;
+    x = layer.sum(x, sparse ? moe_block(layer, y, spec.moe) : mlp_block(layer, y, base.mlp));
     layer.output(x);
   });
-  close_decoder(builder, spec.frame);
-  const bool any_sparse = std::find(spec.sparse.begin(), spec.sparse.end(), true) != spec.sparse.end();
+  close_decoder(builder, base.frame);
+  const bool any = std::find(spec.sparse.begin(), spec.sparse.end(), true) != spec.sparse.end();
   set_facts(builder.model,
-            spec.attention,
-            static_cast<std::int64_t>(spec.sparse.size()),
-            any_sparse ? spec.moe.ffn : spec.mlp.ffn,
+            base.attention,
+            base.layers,
+            any ? spec.moe.ffn : base.mlp.ffn,
             /*gated=*/true,
-            spec.frame.vocab,
-            spec.frame.tied);
-  ModelFacts& facts = builder.model.facts;
-  if (any_sparse) {
+            base.frame.vocab,
+            base.frame.tied);
+  if (any) {
     facts.experts = spec.moe.experts;
     facts.experts_active = spec.moe.active;
   }
-  for (const std::int64_t window : spec.window) {
-    if (window == 0) continue;
-    facts.window = window;
-    ++facts.window_layers;
-  }
+  if (facts.window_layers > 0) facts.window = base.window;
   return std::move(builder.model);
 }
 

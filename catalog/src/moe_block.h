@@ -4,14 +4,11 @@
 // catalog.
 #pragma once
 
-#include "blocks.h"
+#include "decoder.h"
 
 #include <vector>
 
 namespace flopmeter {
-
-/// More layers than any model has: what a family that looks at each layer accepts.
-inline constexpr std::int64_t max_layers = 1 << 16;
 
 /// Router, routed experts with gate and up in one matrix, and experts that every token passes.
 struct MoeBlock {
@@ -39,29 +36,20 @@ void read_experts(const Config& config,
                   std::int64_t default_count,
                   std::int64_t default_active);
 
-/// A decoder with grouped attention in which each layer has experts or a dense MLP, and a window or
-/// none.
+/// A decoder in which each layer has experts or a dense MLP, and a window or none.
 struct SparseDecoder {
-  AttentionBlock attention;
-  MlpBlock mlp;
+  Decoder base;  ///< its MLP is that of the dense layers
   MoeBlock moe;
-  DecoderFrame frame;
-  std::vector<bool> sparse;         ///< by layer
-  std::vector<std::int64_t> window;  ///< by layer, 0 for none
-  bool sinks = false;               ///< a learned score a head that takes no key
+  std::vector<bool> sparse;  ///< by layer
+  bool sinks = false;        ///< a learned score a head that takes no key
 };
 
-Model build(const SparseDecoder& spec);
+/// Sizes under the names that LLaMA gave them; experts in every layer.
+SparseDecoder read_sparse_decoder(const Config& config, const DecoderDefaults& defaults = {});
 
-/// Sizes of attention and of the frame under the names that LLaMA gave them.
-SparseDecoder read_sparse_decoder(const Config& config);
-
-/// By `layer_types`: the layers that are "sliding_attention" get `window`.
-std::vector<std::int64_t> typed_windows(const Config& config,
-                                        std::size_t layers,
-                                        std::int64_t window);
+Model build_sparse_decoder(const Config& config, const SparseDecoder& spec);
 
 /// Qwen's rule: every `decoder_sparse_step`-th layer that is not in `mlp_only_layers`.
-std::vector<bool> stepped_sparse(const Config& config, std::size_t layers);
+void read_sparse_layers(const Config& config, SparseDecoder& spec);
 
 }  // namespace flopmeter

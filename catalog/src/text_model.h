@@ -5,9 +5,7 @@
 // catalog.
 #pragma once
 
-#include "blocks.h"
-
-#include <vector>
+#include "decoder.h"
 
 namespace flopmeter {
 
@@ -31,20 +29,13 @@ struct TextDefaults {
 /// The defaults for a text_config's `model_type`; "llama" where it says none.
 TextDefaults text_defaults(const Config& text);
 
-struct TextModel {
-  AttentionBlock attention;
-  MlpBlock mlp;
-  DecoderFrame frame;
-  std::vector<std::int64_t> window;  ///< by layer, 0 for none
-};
-
 /// `tied` is what the outer configuration says.
-TextModel read_text_model(const Config& text, const TextDefaults& defaults, bool tied);
+Decoder read_text_model(const Config& text, const TextDefaults& defaults, bool tied);
 
 /// Of Qwen2-VL and Qwen2.5-VL: in `text_config`, or beside the other keys as published files have it.
-TextModel read_qwen_text(const Config& config);
+Decoder read_qwen_text(const Config& config);
 
 /// Embedding, layers, norm and head, behind the vision tower that is already there.
-void add_text_model(ModelBuilder& builder, const TextModel& text);
+void add_text_model(ModelBuilder& builder, const Decoder& text);
 
 }  // namespace flopmeter

@@ -67,7 +67,8 @@ bool is_adapted(const Trainable& trainable,
       node.experts > 1)
     return false;
   if (trainable.pattern.empty()) {  // every linear of the layers, neither head nor router
-    return node.component != Component::lm_head && node.component != Component::router && !node.tied;
+    return node.component != Component::lm_head && node.component != Component::router &&
+           !node.tied;
   }
   return glob_match(trainable.pattern, full_name(run, node, number));
 }

@@ -33,7 +33,8 @@ Value vision_linear(LayerBuilder& layer,
                     Rows rows,
                     bool bias = true);
 
-/// Qwen's towers: patches of several frames, and a merger of neighbouring patches behind the layers.
+/// Qwen's towers: patches of several frames, and a merger of neighbouring patches behind the
+/// layers.
 struct GridTower {
   std::int64_t channels = 0;
   std::int64_t patch = 0;

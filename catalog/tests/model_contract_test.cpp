@@ -48,6 +48,17 @@ INSTANTIATE_TEST_SUITE_P(Catalog,
                            return name;
                          });
 
+TEST(KnownModels, are_found_however_they_are_spelt) {
+  for (const std::string_view name :
+       {"llama-3-8b", "LLAMA3_8B", "Llama 3 8B", "meta-llama/Meta-Llama-3-8B"}) {
+    const auto model = find_model(name);
+    ASSERT_TRUE(model) << name;
+    EXPECT_EQ((*model).name, "llama-3-8b");
+  }
+  EXPECT_FALSE(find_model("llama-3-80b"));
+  EXPECT_FALSE(find_model(""));
+}
+
 TEST(KnownModels, all_build_and_have_a_source) {
   for (const EmbeddedFile& file : known_models()) {
     const auto model = find_model(file.name);

@@ -201,6 +201,18 @@ TEST(AttentionRule, packed_sequences_are_never_counted_below_what_they_need) {
   }
 }
 
+TEST(AttentionRule, pages_and_chunks_have_no_price) {
+  const std::string qkv = "[2,3,4,8] [9,16,2,8] [9,16,2,8] ";
+  for (const auto& [op, rest] :
+       {std::pair{"aten::_flash_attention_forward", "- - 3 5 - 1 0 - - - [2] - [2,4] -"},
+        {"xformers_flash::flash_fwd", "- - [2] 3 5 - - 1 -1 -1 0 [2,4] 0"},
+        {"flash_attn_3::fwd", "- - - - - - - - - - - - - - - - - - - - - 1 -1 -1 64"}}) {
+    const Result<OwnedOpCall> parsed = parse_op_call(qkv + rest);
+    ASSERT_TRUE(parsed);
+    EXPECT_FALSE(find_op_rule(op)->price((*parsed).call())) << op;
+  }
+}
+
 TEST(EveryRule, complex_products_cost_four_real_ones) {
   for (const auto& [op, real, complex] :
        {std::tuple{"aten::mm", "[2,3] [3,4]", "complex[2,3] complex[3,4]"},

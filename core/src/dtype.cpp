@@ -2,6 +2,7 @@
 #include <flopmeter/core/dtype.h>
 
 #include <array>
+#include <string>
 
 namespace flopmeter {
 namespace {
@@ -32,7 +33,11 @@ std::string_view to_string(Dtype dtype) {
 }
 
 std::optional<Dtype> parse_dtype(std::string_view text) {
+  std::string lower{text};
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  text = lower;
   if (text.starts_with("torch.")) text.remove_prefix(6);
+  if (text.starts_with("amp_")) text.remove_prefix(4);
   for (std::size_t i = 0; i + 1 < dtype_count; ++i) {
     if (text == rows[i].name) return static_cast<Dtype>(i);
     for (const auto alias : rows[i].aliases) {

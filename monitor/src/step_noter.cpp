@@ -2,6 +2,7 @@
 #include "step_noter.h"
 
 #include <algorithm>
+#include <limits>
 #include <pthread.h>
 
 namespace flopmeter {
@@ -11,9 +12,14 @@ std::uintptr_t this_thread_token() noexcept { return pthread_self(); }
 
 Seconds seconds(std::int64_t nanoseconds) noexcept { return {static_cast<double>(nanoseconds) / 1e9}; }
 
-template <class T>
-void add(std::optional<T>& sum, const std::optional<T>& part) noexcept {
-  if (part) sum = sum.value_or(0) + *part;
+/// The number nearest to `value` that 64 bits hold: a loop may say anything.
+std::int64_t clamped(WideInt value) noexcept {
+  using Limits = std::numeric_limits<std::int64_t>;
+  return static_cast<std::int64_t>(std::clamp<WideInt>(value, Limits::min(), Limits::max()));
+}
+
+void add(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& part) noexcept {
+  if (part) sum = clamped(WideInt{sum.value_or(0)} + *part);
 }
 
 bool has_batch(const StepInput& input) noexcept {
@@ -87,7 +93,7 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
   add(record.samples, input.samples);
   add(record.padded_tokens, input.padded_tokens);
   add(record.visual_tokens, input.visual_tokens);
-  std::int64_t sum = 0;
+  WideInt sum = 0;
   for (const std::int64_t length : input.sequence_lengths) {
     sum += length;
     now_.shape.add_sequences(length, 1);
@@ -95,14 +101,14 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
   const auto count = static_cast<std::int64_t>(input.sequence_lengths.size());
   if (count != 0) {
     now_.shape.set_padded_length(input.padded_length);
-    if (!input.samples) add<std::int64_t>(record.samples, count);
+    if (!input.samples) add(record.samples, count);
     if (!input.padded_tokens && input.padded_length > 0) {
-      add<std::int64_t>(record.padded_tokens, count * input.padded_length);
+      add(record.padded_tokens, clamped(WideInt{count} * input.padded_length));
     }
   } else if (input.tokens && input.samples && *input.samples > 0 && *input.tokens % *input.samples == 0) {
     now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
   }
-  add(record.tokens, input.tokens ? input.tokens : count != 0 ? std::optional{sum} : std::nullopt);
+  add(record.tokens, input.tokens ? input.tokens : count != 0 ? std::optional{clamped(sum)} : std::nullopt);
   for (const ImageGrid& grid : input.images) now_.shape.add_image(grid);
   if (has_batch(input)) {
     record.micro_steps = has_batch_ ? record.micro_steps + 1 : 1;
@@ -127,7 +133,7 @@ void StepNoter::begin_step(const StepInput& input) noexcept {
     open(State::open, now);
   }
   StepRecord& record = now_.record;
-  record.step = input.step.value_or(last_step_ + 1);
+  record.step = input.step.value_or(clamped(WideInt{last_step_} + 1));
   record.effective_step = effective_steps_;
   record.epoch = input.epoch.value_or(-1);
   record.tag = input.tag;

@@ -70,7 +70,8 @@ inline std::vector<Json> parse_lines(const std::string& text) {
 
 /// Records of the n-th start in the directory, oldest first.
 inline std::vector<Json> read_records(const TemporaryDirectory& directory, std::size_t start = 0) {
-  const auto files = directory.names("records_");
+  auto files = directory.names("records_");
+  std::erase_if(files, [](const std::string& name) { return !name.ends_with(".jsonl"); });
   return start < files.size() ? parse_lines(read_file(directory.path() + "/" + files[start])) : std::vector<Json>{};
 }
 

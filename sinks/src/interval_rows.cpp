@@ -44,7 +44,7 @@ std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
     sums_.has_phase[i] = true;
   }
   const std::int64_t interval = std::max(run_.log_interval, 1);
-  const std::int64_t before = previous_step_.value_or(std::max<std::int64_t>(record.step - 1, 0));
+  const std::int64_t before = previous_step_.value_or(record.step > 0 ? record.step - 1 : 0);
   previous_step_ = record.step;
   if (floor_div(record.step, interval) == floor_div(before, interval)) return std::nullopt;
   return rest();

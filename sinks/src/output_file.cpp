@@ -128,27 +128,34 @@ FileReplacement::FileReplacement(std::string path) : path_(std::move(path)), tem
     error_ = made.error();
     return;
   }
-  unlink(temporary_.c_str());
-  fd_ = ::open(temporary_.c_str(), common_flags | O_CREAT | O_EXCL, file_mode);
-  if (fd_ < 0) error_ = system_error("create", temporary_, errno);
+  struct stat info {};
+  if (lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
+    temporary_.clear();  // a device or a pipe is written to and never replaced
+    fd_ = ::open(path_.c_str(), common_flags);
+  } else {
+    unlink(temporary_.c_str());
+    fd_ = ::open(temporary_.c_str(), common_flags | O_CREAT | O_EXCL, file_mode);
+  }
+  if (fd_ < 0) error_ = system_error("create", path_, errno);
 }
 
 FileReplacement::~FileReplacement() {
   if (fd_ < 0) return;
   ::close(fd_);
-  unlink(temporary_.c_str());
+  if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 void FileReplacement::take(std::string& text) {
   std::int64_t done = 0;
   const int code = error_ ? 0 : write_fully(fd_, text, done);
-  if (code != 0) error_ = system_error("write", temporary_, code);
+  if (code != 0) error_ = system_error("write", path_, code);
   text.clear();
 }
 
 Result<void> FileReplacement::commit() {
   if (error_) return *error_;
-  if (fdatasync(fd_) != 0) return system_error("write", temporary_, errno);
+  if (temporary_.empty()) return {};
+  if (fdatasync(fd_) != 0) return system_error("write", path_, errno);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return system_error("replace", path_, errno);
   ::close(std::exchange(fd_, -1));
   const int directory = ::open(parent(path_).c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);

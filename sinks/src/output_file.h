@@ -63,7 +63,7 @@ class FileReplacement {
 
  private:
   std::string path_;
-  std::string temporary_;
+  std::string temporary_;  ///< empty: written in place
   int fd_ = -1;
   std::optional<Error> error_;
 };

@@ -4,7 +4,7 @@
 It shares nothing with the program under test. An operation belongs to the module whose forward called
 it; an operation of the backward pass to the module whose operation created the autograd node that is
 running. The link between the two is the node's sequence number, which is known while the forward
-operation is dispatched.
+operation is dispatched. A module that runs while backward does is a checkpoint's recompute.
 """
 
 from collections import Counter, namedtuple
@@ -92,6 +92,17 @@ class OpCounter(TorchDispatchMode):
     def leave(self, *_):
         self.stack.pop()
 
+    def by_phase(self):
+        """FLOPs of forward, backward and recompute."""
+        return self.total(lambda row: row.phase)
+
+    def total(self, key):
+        """FLOPs summed by `key` of their Row."""
+        sums = Counter()
+        for row, flops in self.flops.items():
+            sums[key(row)] += flops
+        return sums
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
@@ -109,6 +120,8 @@ class OpCounter(TorchDispatchMode):
         if node is None:
             phase, module = "forward", self.stack[-1]
             self.owner[torch.autograd._get_sequence_nr() - 1] = module
+        elif len(self.stack) > 1:
+            phase, module = "recompute", self.stack[-1]
         else:
             phase, module = "backward", self.owner[node._sequence_nr()]
         shapes = tuple(tuple(value.shape) for value in args if isinstance(value, torch.Tensor))

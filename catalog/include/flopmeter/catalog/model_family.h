@@ -40,7 +40,8 @@ Result<Model> build_model(const Config& config);
 /// Well-known models, each the text of a config.json: catalog/configs.
 std::span<const EmbeddedFile> known_models();
 
-/// A well-known model by name ("llama-3-8b"); near misses are suggested.
+/// A well-known model by name ("llama-3-8b", "LLAMA3_8B", "meta-llama/Meta-Llama-3-8B"): owner,
+/// case and punctuation do not matter; near misses are suggested.
 Result<Model> find_model(std::string_view name);
 
 }  // namespace flopmeter

@@ -18,6 +18,7 @@ namespace flopmeter {
 
 /// One argument of an operator call, by its position in the operator's schema.  Refers to the
 /// caller's memory.
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): one member initialises the union.
 struct Arg {
   enum class Kind : std::uint8_t { none, tensor, integer, list, tensors };
   Kind kind = Kind::none;      ///< none: absent, or of a type that no rule reads

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only file that sees Boost.Beast.
+#include <flopmeter/http/server.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <exception>
+#include <fcntl.h>
+#include <optional>
+#include <pthread.h>
+#include <string_view>
+#include <thread>
+
+namespace flopmeter {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using tcp = asio::ip::tcp;
+using Code = boost::system::error_code;
+
+constexpr std::uint32_t most_header_bytes = 8 * 1024;
+constexpr int most_connections = 32;
+constexpr std::chrono::seconds patience{5};  // for a whole request, and again for taking the answer
+
+struct Shared {
+  HttpOptions options;
+  HttpServer::Handler handler;
+  int connections = 0;
+};
+
+std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
+
+bool same_secret(std::string_view given, std::string_view secret) {
+  unsigned difference = given.size() == secret.size() ? 0 : 1;
+  for (std::size_t i = 0; i < secret.size(); ++i) {  // takes as long for a wrong token as for the right one
+    const char c = i < given.size() ? given[i] : '\0';
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(c ^ secret[i]));
+  }
+  return difference == 0;
+}
+
+/// The name in a Host header, without the port.
+std::string_view host_name(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(0, std::min(host.find(']'), host.size() - 1) + 1);
+  return host.substr(0, host.find(':'));
+}
+
+bool is_loopback(const std::string& host) {
+  if (host == "localhost") return true;
+  Code failed;
+  const auto address = asio::ip::make_address(host, failed);
+  return !failed && address.is_loopback();
+}
+
+using Response = http::response<http::string_body>;
+
+Response plain(http::status status, std::string text) {
+  Response response{status, 11};
+  response.set(http::field::content_type, "text/plain; charset=utf-8");
+  response.body() = std::move(text);
+  return response;
+}
+
+/// One client, from the first byte to the last.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, std::shared_ptr<Shared> shared) : stream_(std::move(socket)), shared_(std::move(shared)) {
+    ++shared_->connections;
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  Connection(Connection&&) = delete;
+  Connection& operator=(Connection&&) = delete;
+  ~Connection() { --shared_->connections; }
+
+  void read() {
+    parser_.emplace();
+    parser_->header_limit(most_header_bytes);
+    parser_->body_limit(0);
+    stream_.expires_after(patience);
+    http::async_read_header(
+        stream_, buffer_, *parser_, [self = shared_from_this()](Code failed, std::size_t /*bytes*/) { self->answer(failed); });
+  }
+
+ private:
+  [[nodiscard]] Response respond() const {
+    const auto& request = parser_->get();
+    const std::string_view host = host_name(view(request[http::field::host]));
+    const auto& names = shared_->options.host_names;
+    constexpr std::array<std::string_view, 3> always = {"localhost", "127.0.0.1", "[::1]"};
+    if (std::find(always.begin(), always.end(), host) == always.end() &&
+        std::find(names.begin(), names.end(), host) == names.end()) {
+      return plain(http::status::forbidden, "this host name is not served\n");
+    }
+    if (request.method() != http::verb::get && request.method() != http::verb::head) {
+      Response refused = plain(http::status::method_not_allowed, "GET and HEAD only\n");
+      refused.set(http::field::allow, "GET, HEAD");
+      return refused;
+    }
+    const std::string& token = shared_->options.token;
+    if (!token.empty() && !same_secret(view(request[http::field::authorization]), "Bearer " + token)) {
+      Response refused = plain(http::status::unauthorized, "a token is needed\n");
+      refused.set(http::field::www_authenticate, "Bearer");
+      return refused;
+    }
+    const std::string_view target = view(request.target());
+    const std::size_t mark = target.find('?');
+    try {
+      const HttpResponse made = shared_->handler(
+          {.path = std::string{target.substr(0, mark)},
+           .query = std::string{mark == std::string_view::npos ? "" : target.substr(mark + 1)}});
+      Response response{http::int_to_status(static_cast<unsigned>(made.status)), 11};
+      response.set(http::field::content_type, made.content_type);
+      response.body() = made.body;
+      return response;
+    } catch (...) {
+      return plain(http::status::internal_server_error, "something went wrong here\n");
+    }
+  }
+
+  void answer(Code failed) {
+    bool keep = false;
+    if (failed == http::error::header_limit || failed == http::error::buffer_overflow) {
+      response_ = plain(http::status::request_header_fields_too_large, "the request is too large\n");
+    } else if (failed == http::error::end_of_stream || failed == beast::error::timeout || failed.category() == boost::system::system_category()) {
+      return;
+    } else if (failed == http::error::body_limit) {
+      response_ = plain(http::status::payload_too_large, "requests have no body here\n");
+    } else if (failed) {
+      response_ = plain(http::status::bad_request, "not understood\n");
+    } else if (parser_->chunked() || parser_->content_length().value_or(0) != 0) {
+      response_ = plain(http::status::payload_too_large, "requests have no body here\n");
+    } else {
+      response_ = respond();
+      keep = parser_->get().keep_alive();
+    }
+    response_.set("Content-Security-Policy",
+                  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+                  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    response_.set("X-Content-Type-Options", "nosniff");
+    response_.set("Referrer-Policy", "no-referrer");
+    response_.set(http::field::cache_control, "no-store");
+    response_.keep_alive(keep);
+    response_.prepare_payload();
+    const bool head = parser_->is_header_done() && parser_->get().method() == http::verb::head;
+    stream_.expires_after(patience);
+    auto done = [self = shared_from_this(), keep](Code write_failed, std::size_t /*bytes*/) {
+      if (!write_failed && keep) return self->read();
+      Code ignored;
+      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    };
+    if (head) {
+      head_.emplace(response_);
+      http::async_write_header(stream_, *head_, std::move(done));
+    } else {
+      http::async_write(stream_, response_, std::move(done));
+    }
+  }
+
+  beast::tcp_stream stream_;
+  std::shared_ptr<Shared> shared_;
+  beast::flat_buffer buffer_{most_header_bytes};
+  std::optional<http::request_parser<http::empty_body>> parser_;
+  Response response_;
+  std::optional<http::response_serializer<http::string_body>> head_;
+};
+
+}  // namespace
+
+std::string refusal(const HttpOptions& options) {
+  if (options.host.empty()) return "the address to listen on is empty";
+  if (!options.token.empty() || is_loopback(options.host)) return {};
+  return "refusing to listen on " + options.host + " without a token; set one, or use 127.0.0.1";
+}
+
+class HttpServer::State {
+ public:
+  State(const HttpOptions& options, Handler handler)
+      : shared_(std::make_shared<Shared>(Shared{options, std::move(handler), 0})), acceptor_(context_), pause_(context_) {}
+
+  /// Empty, or why it cannot.
+  std::string listen() {
+    const HttpOptions& options = shared_->options;
+    Code failed;
+    const auto address = asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, failed);
+    if (failed) return options.host + " is not an address to listen on";
+    const tcp::endpoint endpoint{address, options.port};
+    const auto step = [&failed](auto&& call) {
+      if (!failed) call();
+    };
+    step([&] { acceptor_.open(endpoint.protocol(), failed); });
+    step([&] { fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC); });
+    step([&] { acceptor_.set_option(tcp::acceptor::reuse_address(true), failed); });
+    step([&] { acceptor_.bind(endpoint, failed); });
+    step([&] { acceptor_.listen(most_connections, failed); });
+    if (failed) {
+      return "cannot listen on " + options.host + ":" + std::to_string(options.port) + ": " + failed.message();
+    }
+    port_ = acceptor_.local_endpoint(failed).port();
+    return {};
+  }
+
+  void run() {
+    accept();
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread_ = std::thread{[this] {
+        pthread_setname_np(pthread_self(), "flopmeter-http");
+        while (!context_.stopped()) {
+          try {
+            context_.run();
+          } catch (...) {  // one client's trouble is not the server's end
+          }
+        }
+      }};
+    } catch (...) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void stop() {
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  void accept() {
+    acceptor_.async_accept([this](Code failed, tcp::socket socket) {
+      if (failed == asio::error::operation_aborted) return;
+      if (failed) {  // no descriptors left, say: wait a little rather than spin
+        pause_.expires_after(std::chrono::milliseconds{200});
+        pause_.async_wait([this](Code aborted) {
+          if (!aborted) accept();
+        });
+        return;
+      }
+      fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+      if (shared_->connections < most_connections) std::make_shared<Connection>(std::move(socket), shared_)->read();
+      accept();  // a socket beyond the limit is closed here
+    });
+  }
+
+  std::shared_ptr<Shared> shared_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  asio::steady_timer pause_;
+  std::thread thread_;
+  std::uint16_t port_ = 0;
+};
+
+HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+HttpServer::~HttpServer() { state_->stop(); }
+std::uint16_t HttpServer::port() const { return state_->port(); }
+
+std::unique_ptr<HttpServer> HttpServer::start(const HttpOptions& options, Handler handler, std::string& error) {
+  error = refusal(options);
+  if (!error.empty()) return nullptr;
+  try {
+    auto state = std::make_unique<State>(options, std::move(handler));
+    error = state->listen();
+    if (!error.empty()) return nullptr;
+    state->run();
+    return std::unique_ptr<HttpServer>{new HttpServer{std::move(state)}};
+  } catch (const std::exception& problem) {
+    error = std::string{"the server cannot start: "} + problem.what();
+    return nullptr;
+  }
+}
+
+}  // namespace flopmeter

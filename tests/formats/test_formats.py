@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each file that the monitor writes, read by the tool its users read it with."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+
+def only(directory, pattern):
+    found = sorted(directory.glob(pattern))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_pandas_reads_the_record_stream(run_directory):
+    pd = pytest.importorskip("pandas")
+    frame = pd.read_json(only(run_directory, "records_*.jsonl"), lines=True)
+    assert len(frame) == 100
+    assert list(frame["step"]) == list(range(1, 101))
+    assert (frame["mfu"] > 0).all()
+    assert frame["model_flops"].iloc[0] == 3 * 2 * 96**3
+
+
+def test_pandas_reads_the_csv(run_directory):
+    pd = pytest.importorskip("pandas")
+    frame = pd.read_csv(only(run_directory, "records_*.csv"))
+    assert len(frame) == 100
+    assert frame["phases.data"].between(0.002, 1).all()
+    assert frame["mfu"].notna().all()
+
+
+def test_the_sample_of_flagscale_runs_on_the_summary(run_directory, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with open(only(run_directory, "perf_summary_*.json")) as f:
+        data = json.load(f)
+    df = pd.DataFrame(data["iteration_logs"])
+    plt.figure(figsize=(10, 6))
+    plt.plot(df["iteration"], df["TFLOPS_per_GPU"])
+    plt.xlabel("Iteration")
+    plt.ylabel("TFLOPS per GPU")
+    plt.title("Training Performance")
+    plt.show()
+    assert f"Average TFLOPS: {df['TFLOPS_per_GPU'].mean():.2f}" != "Average TFLOPS: nan"
+    assert df["tokens_per_sec"].mean() > 0
+    assert list(df["iteration"]) == list(range(10, 101, 10))
+    assert data["session_info"]["total_iterations"] == 100
+    statistics = data["final_statistics"]
+    assert statistics["min_tflops_per_gpu"] <= statistics["avg_tflops_per_gpu"] <= statistics["max_tflops_per_gpu"]
+
+
+def test_the_text_log_has_one_row_an_interval(run_directory):
+    text = only(run_directory, "perf_metrics_*.log").read_text()
+    rows = re.findall(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (\d+) ", text, re.M)
+    assert rows == [str(i) for i in range(10, 101, 10)]
+    assert "    data " in text  # --perf-breakdown
+    assert (run_directory / "perf_realtime.log").read_text().count("\n") == 5 + 10
+
+
+def test_the_training_log_is_an_array_of_steps(run_directory):
+    log = json.loads((run_directory / "training_log.json").read_text())
+    assert len(log) == 100
+    assert {"step", "epoch", "loss", "grad_norm", "learning_rate", "perf"} <= set(log[0])
+    assert {"mfu", "mfu_percent", "step_time", "steps_per_second", "tokens_per_second", "samples_per_second"} == set(log[0]["perf"])
+
+
+def load_events(folder):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events.Reload()
+    return events
+
+
+def test_tensorboard_loads_all_tags(run_directory):
+    events = load_events(run_directory / "tensorboard")
+    tags = set(events.Tags()["scalars"])
+    wanted = {"performance/" + name for name in ("tflops_per_gpu", "tflops_total", "samples_per_second", "tokens_per_second")}
+    wanted |= {"memory/current_gb", "memory/peak_gb", "phases/data", "phases/forward", "phases/backward"}
+    wanted |= {"perf/" + name for name in ("mfu", "mfu_percent", "step_time", "steps_per_second", "tokens_per_second", "samples_per_second")}
+    assert wanted <= tags
+    assert [e.step for e in events.Scalars("perf/mfu")] == list(range(10, 101, 10))
+    assert "custom_scalars__config__" in events.Tags()["tensors"]
+    layout = pytest.importorskip("tensorboard.plugins.custom_scalar.layout_pb2")
+    parsed = layout.Layout()
+    parsed.ParseFromString(events.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0])
+    assert parsed.category[0].title == "flopmeter"
+
+
+def test_tensorboard_loads_a_killed_run(example, tmp_path):
+    done = example(tmp_path, "--tensorboard", "--steps", 200, "--milliseconds", 2, "--kill-after", 150, check=False)
+    assert done.returncode == -9
+    events = load_events(tmp_path / "tensorboard")
+    assert len(events.Scalars("performance/tflops_per_gpu")) >= 10
+
+
+def test_promtool_accepts_the_metrics(run_directory):
+    text = (run_directory / "metrics.prom").read_bytes()
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert b"flopmeter_steps_total" in text
+
+
+@pytest.mark.parametrize("flag, found", [("--perf-breakdown", True), ("--no-perf-breakdown", False)])
+def test_breakdown_shows_phases_on_the_console(example, tmp_path, flag, found):
+    done = example(tmp_path, "--steps", 10, "--perf-console-output", flag)
+    assert done.stderr.startswith("MFU ")
+    assert "\x1b" not in done.stderr
+    assert ("forward" in done.stderr) == found
+
+
+def test_each_flag_changes_the_output(example, tmp_path):
+    quiet = example(tmp_path / "a", "--steps", 10, "--no-perf-console-output", "--perf-log-interval", 5, "--no-perf-memory-tracking")
+    assert quiet.stderr == ""
+    summary = json.loads(only(tmp_path / "a", "perf_summary_*.json").read_text())
+    assert [row["iteration"] for row in summary["iteration_logs"]] == [5, 10]
+    assert summary["final_statistics"]["peak_memory_gb"] is None
+    example(tmp_path / "b", "--steps", 10, "--no-enable-perf-monitor")
+    assert not (tmp_path / "b").exists()
+    for stamp in range(4):
+        (tmp_path / "c").mkdir(exist_ok=True)
+        (tmp_path / "c" / f"perf_metrics_2020010{stamp + 1}_000000.log").write_text("old")
+    example(tmp_path / "c", "--steps", 10, "--perf-max-log-files", 2)
+    assert len(list((tmp_path / "c").glob("perf_metrics_*.log"))) == 2
+
+
+def test_wrong_use_is_one_line_and_exit_2(example, tmp_path):
+    done = example(tmp_path, "--perf-log-intervall", 3, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "did you mean --perf-log-interval" in done.stderr

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One training step of a transformers model, counted, and the names of the parts it is counted in."""
+
+import re
+
+import torch
+
+from counter import OpCounter
+
+SEQUENCES, LENGTH = 2, 24
+
+# The first pattern that matches a module's path names its component. An operation that attention runs
+# outside its projections belongs to the attention module itself: its path ends there.
+COMPONENTS = [
+    (r"\b(visual|vision_tower|multi_modal_projector)\b", "vision"),
+    (r"\.(lora_A|lora_B)\b", "adapters"),
+    (r"^lm_head$", "lm_head"),
+    (r"\b(project_in|project_out)$", "embedding_projections"),
+    (r"\.(router|mlp\.gate|shared_expert_gate)$", "router"),
+    (r"\.(attn|self_attn|attention|self_attention)$", "attention_core"),
+    (r"\.(attn|self_attn|attention|self_attention)\.", "attention_projections"),
+    (r"\.(mlp|ffn|fc1|fc2)\b", "mlp"),
+    (r"rotary", "rotary"),
+]
+
+
+def component(path):
+    """The component that a module of a transformers model belongs to."""
+    path = path.removeprefix("base_model.model.")  # what peft puts around a model
+    for pattern, name in COMPONENTS:
+        if re.search(pattern, path):
+            return name
+    raise AssertionError(f"the module {path} multiplies matrices but belongs to no component: add it to COMPONENTS")
+
+
+def training_step(family, config, attention, prepare=lambda model: None):
+    """Counts one forward and backward pass of the model with random weights; `prepare` may change or wrap it."""
+    torch.manual_seed(0)
+    model = family.model._from_config(config, attn_implementation=attention).eval()  # eval: no dropout
+    model = prepare(model) or model
+    inputs = family.batch(config, SEQUENCES, LENGTH)
+    with OpCounter(model) as counter:
+        loss = model(**inputs, use_cache=False).loss
+        if loss.requires_grad:
+            loss.backward()
+    assert not counter.unknown, f"operations without a price: {dict(counter.unknown)}"
+    return counter, inputs
+
+
+def attention_kind(counter):
+    """Whether attention ran fused: sdpa falls back to plain products where the kernel cannot serve the shapes."""
+    operations = {row.op for row in counter.flops if row.phase == "forward" and component(row.module) == "attention_core"}
+    fused = {operation for operation in operations if "scaled_dot_product" in operation}
+    assert not fused or fused == operations, f"some layers fused, some not: {operations}"
+    return "fused" if fused else "eager"
