@@ -18,13 +18,11 @@
 #include <utility>
 
 namespace flopmeter {
-namespace {
-
-using Clock = std::chrono::steady_clock;
+namespace torch_adapter {
 
 // name, log2 of the elements, whether inside backward, whether tiny
-using Key = std::tuple<std::string, int, bool, bool>;
-struct Sum {
+using SurveyKey = std::tuple<std::string, int, bool, bool>;
+struct SurveySum {
   std::uint64_t calls = 0;
   double self = 0;
 };
@@ -32,7 +30,7 @@ struct Sum {
 /// What one thread saw.
 struct ThreadSurvey {
   std::mutex mutex;  // its own thread's, except when the survey ends
-  std::map<Key, Sum> sums;
+  std::map<SurveyKey, SurveySum> sums;
 };
 
 struct Running {
@@ -40,6 +38,17 @@ struct Running {
   std::vector<std::shared_ptr<ThreadSurvey>> threads;
   Seconds tiny;
 };
+
+}  // namespace torch_adapter
+
+namespace {
+
+using torch_adapter::Running;
+using torch_adapter::SurveyKey;
+using torch_adapter::SurveySum;
+using torch_adapter::ThreadSurvey;
+using Clock = std::chrono::steady_clock;
+
 std::atomic<std::shared_ptr<Running>> running;
 
 /// An operator on this thread's stack.
@@ -101,7 +110,7 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   const double self = std::max(0.0, total - frame.children);
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);
-  Sum& sum = frame.thread->sums[{
+  SurveySum& sum = frame.thread->sums[{
       function.name(), frame.size, frame.in_backward, leaf && total < survey->tiny.value}];
   ++sum.calls;
   sum.self += self;
@@ -123,8 +132,8 @@ OpKind kind_of(std::string_view name, bool tiny) {
 
 struct Survey::State {
   at::CallbackHandle handle{};
-  std::shared_ptr<Running> running;
-  Clock::time_point begin;
+  std::shared_ptr<torch_adapter::Running> running;
+  std::chrono::steady_clock::time_point begin;
 };
 
 Survey::Survey(Seconds tiny) : state_(std::make_unique<State>()) {
@@ -154,7 +163,7 @@ SurveyResult Survey::stop() {
   running.store(nullptr);
   const auto survey = std::exchange(state_->running, nullptr);
 
-  std::map<Key, Sum> sums;
+  std::map<SurveyKey, SurveySum> sums;
   const std::lock_guard lock(survey->mutex);
   for (const auto& thread : survey->threads) {
     const std::lock_guard thread_lock(thread->mutex);
