@@ -24,6 +24,7 @@ constexpr auto busy_interval = 2ms;
 constexpr auto finish_deadline = 1800ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr std::int64_t memory_interval_ns = 20'000'000;
+constexpr std::int64_t counter_interval_ns = 100'000'000;
 
 /// Blocks all signals in the calling thread while it lives.  Those that a write may send to the thread itself are
 /// taken back, so that a full disk or a closed pipe does not end the program.
@@ -195,6 +196,39 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   written_.fetch_add(1, std::memory_order_relaxed);
 }
 
+void Monitor::Session::open_counters() {
+  if (options_.mode != Mode::hybrid) return;
+  if (!options_.hardware_counters) {
+    resolver_.set_counter(std::nullopt, "hardware counters are switched off");
+    return;
+  }
+  auto opened = connections_.open_counters();
+  if (!opened) {
+    resolver_.set_counter(std::nullopt, static_text(opened.error().message));
+    note(opened.error().message + (options_.fallback_to_profiler ? "; FLOPs are counted instead" : ""));
+    return;
+  }
+  counters_ = *std::move(opened);
+  noter_.plan().set_hardware(true);
+}
+
+/// A rate over the time since the last reading, which all records in between share.
+void Monitor::Session::read_counters(std::int64_t now_ns) {
+  if (!counters_ || now_ns - counter_read_ns_ < counter_interval_ns) return;
+  const auto total = counters_->total();
+  if (!total) {
+    counters_.reset();
+    noter_.plan().set_hardware(false);
+    resolver_.set_counter(std::nullopt, "hardware counters could no longer be read");
+    return;
+  }
+  if (counter_read_ns_ != 0) {
+    resolver_.set_counter((*total - counter_total_) * 1e9 / static_cast<double>(now_ns - counter_read_ns_), {});
+  }
+  counter_total_ = *total;
+  counter_read_ns_ = now_ns;
+}
+
 void Monitor::Session::drain(std::int64_t now_ns) {
   while (Slot* slot = ring_.front()) {
     try {
@@ -209,10 +243,15 @@ void Monitor::Session::drain(std::int64_t now_ns) {
 void Monitor::Session::run() noexcept {
   pthread_setname_np(pthread_self(), "flopmeter");
   cpu_ns_ = thread_cpu_nanoseconds();
+  try {
+    open_counters();
+  } catch (...) {  // then there are none
+  }
   std::int64_t flushed_ns = 0;
   bool stop = false;
   while (!stop) {
     const std::int64_t now = monotonic_nanoseconds();
+    read_counters(now);
     const bool busy = ring_.size() > ring_.capacity() / 8;
     drain(now);
     if (now - flushed_ns >= flush_interval_ns) {

@@ -43,6 +43,8 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   Result<void> make_sinks();
   void prepare_directory();
   void run() noexcept;
+  void open_counters();
+  void read_counters(std::int64_t now_ns);
   void drain(std::int64_t now_ns);
   void handle(Slot& slot, std::int64_t now_ns);
   void measure_memory(StepRecord& record, std::int64_t now_ns);
@@ -62,6 +64,9 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   FlopResolver resolver_;
   std::optional<RunStatistics> statistics_;
   SinkDriver sinks_;
+  std::unique_ptr<FlopCounters> counters_;
+  double counter_total_ = 0;
+  std::int64_t counter_read_ns_ = 0;
   ProcessMemory memory_;
   std::int64_t memory_read_ns_ = 0;
   std::int64_t cpu_ns_ = 0;

@@ -308,5 +308,79 @@ TEST(Modes, more_shapes_than_fit_leave_no_estimate_but_a_count) {
   EXPECT_EQ(run.records()[0]["tokens"], 125250);
 }
 
+/// Counters that run at a known rate, or fail after a while.
+class FakeCounters final : public FlopCounters {
+ public:
+  static inline bool failing = false;
+  std::optional<double> total() override {
+    if (failing) return std::nullopt;
+    return static_cast<double>(monotonic_nanoseconds()) * 2.0;  // 2 GFLOP/s
+  }
+};
+
+TEST(Modes, hybrid_without_counters_counts_and_says_why) {
+  Rig rig;
+  rig.options.mode = Mode::hybrid;
+  rig.options.measure_frequency = 10;
+  std::vector<std::string> said;
+  Connections connections;
+  connections.clock = HandClock::clock();
+  connections.source = &rig.source;
+  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  connections.open_counters = []() -> Result<std::unique_ptr<FlopCounters>> {
+    return Error{ErrorCode::unsupported, "no hardware counters: not permitted"};
+  };
+  {
+    auto monitor = Monitor::start(rig.options, std::move(connections));
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    for (int i = 0; i < 25; ++i) rig.step(*monitor);
+  }
+  const auto records = rig.records();
+  EXPECT_EQ(records[0]["flops_source"], "counted");
+  EXPECT_EQ(records[10]["flops_source"], "counted");
+  EXPECT_EQ(records[10]["flops_note"], "no hardware counters: not permitted");
+  EXPECT_EQ(records[5]["flops_note"], "no hardware counters: not permitted");
+  ASSERT_EQ(said.size(), 1U);
+}
+
+TEST(Modes, hybrid_with_counters_gives_a_hardware_figure_and_no_mfu) {
+  Rig rig;
+  rig.options.mode = Mode::hybrid;
+  FakeCounters::failing = false;
+  Connections connections;
+  connections.source = &rig.source;
+  connections.peaks.set(Dtype::fp32, {1e12});
+  connections.open_counters = []() -> Result<std::unique_ptr<FlopCounters>> { return std::unique_ptr<FlopCounters>{new FakeCounters}; };
+  {
+    auto monitor = Monitor::start(rig.options, std::move(connections));
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});
+    rig.step(*monitor);
+    settle(*monitor);
+    FakeCounters::failing = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});
+    rig.step(*monitor);
+  }
+  const auto records = rig.records();
+  EXPECT_EQ(records[0]["flops_source"], "hardware");
+  EXPECT_NEAR(records[0]["counter_flops_per_second"].get<double>(), 2e9, 1e8);
+  EXPECT_EQ(records[0]["mfu"], nullptr);
+  EXPECT_EQ(records[0]["model_flops"], nullptr);
+  EXPECT_NE(records[0]["hfu"], nullptr);
+  EXPECT_EQ(records[1]["flops_source"], "counted");  // the counters are gone: back to counting
+  EXPECT_EQ(records[1]["flops_note"], "hardware counters could no longer be read");
+}
+
+TEST(Modes, this_machine_either_counts_flops_in_hardware_or_says_why_not) {
+  auto counters = open_cpu_flop_counters();
+  if (!counters) {
+    EXPECT_THAT(counters.error().message, HasSubstr("no hardware counters: "));
+    return;
+  }
+  volatile double sum = 0;
+  const double before = (*counters)->total().value();
+  for (int i = 0; i < 1'000'000; ++i) sum = sum + 1.0;
+  EXPECT_GE((*counters)->total().value() - before, 0.9e6);
+}
+
 }  // namespace
 }  // namespace flopmeter

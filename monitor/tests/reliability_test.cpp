@@ -2,6 +2,7 @@
 //
 // The monitor must not hurt the run: no allocation or wait on the training thread, forks, stalled and failing
 // outputs, kills.  FLOPMETER_LONG=1 runs the long forms.
+#include "allocation_watch.h"
 #include "support.h"
 
 #include <flopmeter/monitor/monitor.h>
@@ -17,36 +18,9 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
-#include <new>
 #include <random>
 #include <thread>
 #include <unistd.h>
-
-namespace {
-
-thread_local bool watch_allocations = false;
-thread_local std::size_t allocations = 0;
-
-}  // namespace
-
-// g++ 12 takes the pair below for mismatched once it has inlined one half.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
-  if (watch_allocations) ++allocations;
-  return std::malloc(size);
-}
-void* operator new(std::size_t size) {
-  if (void* memory = operator new(size, std::nothrow)) return memory;
-  throw std::bad_alloc{};
-}
-void* operator new[](std::size_t size) { return operator new(size); }
-void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept { return operator new(size, tag); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t& /*tag*/) noexcept { std::free(memory); }
 
 namespace flopmeter {
 namespace {
@@ -82,11 +56,12 @@ TEST(Reliability, a_step_allocates_nothing_on_its_thread) {
   TemporaryDirectory directory;
   auto monitor = Monitor::start(everything(directory));
   ASSERT_TRUE(monitor);
-  allocations = 0;
-  watch_allocations = true;
+  watch_allocations(true);
   for (int i = 0; i < 10'000; ++i) six_phases(*monitor);  // the ring is full for most of it
-  watch_allocations = false;
-  EXPECT_EQ(allocations, 0U);
+  EXPECT_EQ(watch_allocations(false), 0U);
+  watch_allocations(true);
+  delete new int{1};
+  EXPECT_EQ(watch_allocations(false), 1U);  // the watch itself works
   EXPECT_GT(monitor->status().dropped, 0U);
 }
 

@@ -15,6 +15,7 @@
 #include <flopmeter/monitor/options.h>
 #include <flopmeter/monitor/subscription.h>
 #include <flopmeter/sources/clock.h>
+#include <flopmeter/sources/flop_counters.h>
 
 #include <cstdint>
 #include <functional>
@@ -70,6 +71,8 @@ struct Connections {
   std::string run_json_extra;  ///< JSON object with what else run.json should hold about model and layout
   std::function<void(const std::string&)> warn;  ///< one line of text, at most one of a kind; else stderr
   Clock clock;
+  /// Opens the counters of mode hybrid; asked once, on the writing thread.
+  Result<std::unique_ptr<FlopCounters>> (*open_counters)() = open_cpu_flop_counters;
 };
 
 /// How the monitor itself is doing.
