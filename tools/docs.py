@@ -17,7 +17,6 @@ CATALOGS = {
     "devices": "Devices and their peaks",
     "models": "Models",
     "ops": "Operations and their costs",
-    "conventions": "Conventions",
     "fields": "Fields of a record",
     "rules": "Diagnosis rules",
 }
