@@ -129,6 +129,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void answer(Code failed) {
     bool keep = false;
+    if (failed && failed.category() == boost::system::system_category()) return;  // the connection is gone
+    if (failed == http::error::end_of_stream || failed == beast::error::timeout) return;
     if (failed == http::error::header_limit || failed == http::error::buffer_overflow) {
       response_ = plain(http::status::request_header_fields_too_large, "the request is too large\n");
     } else if (failed == http::error::end_of_stream || failed == beast::error::timeout || (failed && failed.category() == boost::system::system_category())) {

@@ -88,6 +88,20 @@ std::string stamp_of(double unix_seconds) {
   return {buffer, std::strftime(buffer, sizeof buffer, "%Y%m%d_%H%M%S", &parts)};
 }
 
+std::string claim_stamp(const std::string& directory, int rank, double unix_seconds) {
+  for (int later = 0; later < 1000; ++later) {
+    const std::string stamp = stamp_of(unix_seconds + later);
+    const std::string path = directory + "/records_" + stamp + ".rank" + std::to_string(rank) + ".jsonl";
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd >= 0) {
+      close(fd);
+      return stamp;
+    }
+    if (errno != EEXIST) break;
+  }
+  return stamp_of(unix_seconds);
+}
+
 std::string new_run_id() {
   std::random_device device;
   constexpr std::string_view hex = "0123456789abcdef";
@@ -177,7 +191,7 @@ void retain_stamps(const std::string& directory, int keep) {
   for (const std::string& name : list(directory)) {
     if (const std::string stamp = stamp_in(name); !stamp.empty()) stamps[stamp].push_back(directory + "/" + name);
   }
-  int surplus = static_cast<int>(stamps.size()) - std::max(keep, 1);
+  int surplus = static_cast<int>(stamps.size()) - keep;
   for (const auto& [stamp, paths] : stamps) {
     if (surplus-- <= 0) break;
     if (std::any_of(paths.begin(), paths.end(), is_live)) continue;

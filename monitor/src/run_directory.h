@@ -16,6 +16,10 @@ namespace flopmeter {
 /// YYYYmmdd_HHMMSS in local time.
 std::string stamp_of(double unix_seconds);
 
+/// A stamp that no other start of this rank has: that of `unix_seconds`, or of a second soon after.  Takes it by
+/// creating the record file, which must not exist yet.
+std::string claim_stamp(const std::string& directory, int rank, double unix_seconds);
+
 /// What run.json of `directory` says about the run; empty where there is none that can be read.
 std::optional<std::string> stored_run_id(const std::string& directory);
 

@@ -89,7 +89,6 @@ void Monitor::Session::note(const std::string& text) {
 void Monitor::Session::prepare_directory() {
   const double now = static_cast<double>(connections_.clock.unix_time()) / 1e9;
   run_.directory = options_.directory;
-  run_.stamp = stamp_of(now);
   run_.model = options_.model;
   run_.convention = convention_;
   run_.peaks = connections_.peaks;
@@ -106,11 +105,12 @@ void Monitor::Session::prepare_directory() {
   statistics_.emplace(options_.log_interval, now, earlier_run(run_.directory, run_.rank));
   std::error_code ignored;  // write_run_json() tells it better
   std::filesystem::create_directories(run_.directory, ignored);
+  // Room for the stamp of this start, which is not there yet.
+  if (run_.rank == 0 && options_.max_log_files > 0) retain_stamps(run_.directory, options_.max_log_files - 1);
+  run_.stamp = claim_stamp(run_.directory, run_.rank, now);
   const auto written = write_run_json(options_, connections_, run_, run_.rank != 0 || !stored);
   if (!written) note(written.error().message + "; training goes on");
   if (const auto winner = stored_run_id(run_.directory); winner && options_.run_id.empty()) run_.run_id = *winner;
-  // Room for the stamp of this start, whose files do not exist yet.
-  if (run_.rank == 0 && options_.max_log_files > 0) retain_stamps(run_.directory, options_.max_log_files - 1);
 }
 
 Result<void> Monitor::Session::make_sinks() {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a step costs the training thread: begin, six phase marks, end, with all file outputs on.  Prints percentiles;
-// with the argument "quiet" it only runs, for callgrind and strace.
+// with the argument "quiet" it only runs, for callgrind and strace; getppid() marks where the steps begin and end.
 #include "support.h"
 
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <unistd.h>
 
 using namespace flopmeter;
 
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   const int steps = quiet_run ? 2000 : 20'000;
   std::vector<std::int64_t> times;
   times.reserve(static_cast<std::size_t>(steps));
+  getppid();
   for (int i = 0; i < steps; ++i) {
     const std::int64_t start = monotonic_nanoseconds();
     monitor->begin_step({.samples = 8, .tokens = 8192});
@@ -31,8 +33,9 @@ int main(int argc, char** argv) {
     }
     monitor->end_step();
     times.push_back(monotonic_nanoseconds() - start);
-    if (!quiet_run && i % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    if (!quiet_run && i % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{2});
   }
+  getppid();
   monitor->finish();
   std::sort(times.begin(), times.end());
   const auto at = [&](double share) { return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))]; };

@@ -326,6 +326,7 @@ TEST(Modes, hybrid_without_counters_counts_and_says_why) {
   Connections connections;
   connections.clock = HandClock::clock();
   connections.source = &rig.source;
+  connections.peaks.set(Dtype::bf16, {1e12});
   connections.warn = [&](const std::string& text) { said.push_back(text); };
   connections.open_counters = []() -> Result<std::unique_ptr<FlopCounters>> {
     return Error{ErrorCode::unsupported, "no hardware counters: not permitted"};

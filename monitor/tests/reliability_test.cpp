@@ -60,7 +60,7 @@ TEST(Reliability, a_step_allocates_nothing_on_its_thread) {
   for (int i = 0; i < 10'000; ++i) six_phases(*monitor);  // the ring is full for most of it
   EXPECT_EQ(watch_allocations(false), 0U);
   watch_allocations(true);
-  delete new int{1};
+  operator delete(operator new(1));
   EXPECT_EQ(watch_allocations(false), 1U);  // the watch itself works
   EXPECT_GT(monitor->status().dropped, 0U);
 }
@@ -360,6 +360,7 @@ TEST(Reliability, two_runs_in_one_directory_never_share_a_line) {
   EXPECT_EQ(directory.names("records_").size(), 2U);
   EXPECT_EQ(read_records(directory, 0).size(), 200U);
   EXPECT_EQ(read_records(directory, 1).size(), 200U);
+  EXPECT_EQ(directory.names("perf_summary_").size(), 2U);
 }
 
 TEST(Reliability, nothing_of_the_environment_or_command_line_is_recorded) {

@@ -3,6 +3,7 @@
 
 #include <flopmeter/core/text.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -45,7 +46,21 @@ int write_fully(int fd, std::string_view text, std::int64_t& done) {
   return 0;
 }
 
-std::string temporary_name(const std::string& path) { return path + "." + std::to_string(getpid()) + ".tmp"; }
+/// Unlike any other of this process or another.
+std::string temporary_name(const std::string& path) {
+  static constinit std::atomic<unsigned> counter{0};
+  return path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";
+}
+
+/// Opens a file that is there but empty and nobody's: a name that was taken beforehand for this very use.
+int open_claimed(const std::string& path) {
+  const int fd = ::open(path.c_str(), common_flags | O_APPEND);
+  if (fd < 0) return -1;
+  struct stat info {};
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
 
 }  // namespace
 
@@ -90,6 +105,8 @@ Result<void> OutputFile::open() {
     for (int n = 1; n < most_names; ++n) {
       fd_ = ::open(path_.c_str(), common_flags | O_CREAT | O_EXCL | O_APPEND, file_mode);
       if (fd_ >= 0 || errno != EEXIST) break;
+      fd_ = open_claimed(path_);
+      if (fd_ >= 0) break;
       path_ = numbered(wanted, n);
     }
     if (fd_ < 0) path_ = wanted;

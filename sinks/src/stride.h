@@ -14,23 +14,24 @@ namespace flopmeter {
 /// the limit however long the run.
 class DiskStride {
  public:
-  explicit DiskStride(std::int64_t limit_bytes) : stage_bytes_(limit_bytes / 2) {}
+  /// A sixteenth is kept back for the last record of each stage, which may pass its end.
+  explicit DiskStride(std::int64_t limit_bytes) : room_(limit_bytes - limit_bytes / 16), stage_end_(room_ / 2) {}
 
   /// Whether the next record is to be kept.
   bool keep() { return (count_++ & (stride_ - 1)) == 0; }
   /// Tells what keeping it cost.
   void wrote(std::int64_t bytes) {
     used_ += bytes;
-    if (used_ < stage_bytes_ || stride_ >= (std::uint64_t{1} << 62U)) return;
-    used_ = 0;
-    stage_bytes_ /= 2;
+    if (used_ < stage_end_ || stride_ >= (std::uint64_t{1} << 62U)) return;
+    stage_end_ += (room_ - stage_end_) / 2;
     stride_ *= 2;
     count_ = 0;
   }
   [[nodiscard]] std::uint64_t stride() const { return stride_; }
 
  private:
-  std::int64_t stage_bytes_;
+  std::int64_t room_;
+  std::int64_t stage_end_;
   std::int64_t used_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t stride_ = 1;
