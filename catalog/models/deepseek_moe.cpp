@@ -19,8 +19,7 @@ Model build_deepseek_moe(const Config& config) {
   spec.moe.shared_ffn = spec.moe.ffn * config.count_or({"n_shared_experts"}, 0);
   const auto first = static_cast<std::size_t>(config.count_or({"first_k_dense_replace"}, 0));
   const auto step = static_cast<std::size_t>(config.size_or({"moe_layer_freq"}, 1));
-  for (std::size_t i = 0; i < spec.sparse.size(); ++i)
-    spec.sparse[i] = i >= first && i % step == 0;
+  for (std::size_t i = 0; i < spec.sparse.size(); ++i) spec.sparse[i] = i >= first && i % step == 0;
   return build_sparse_decoder(config, spec);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 3: as Gemma 2 with normalised queries and keys, and five layers with a sliding window to one
-// without; the larger ones see images through a SigLIP tower, whose output is averaged to a fixed
-// number of tokens.  Published files leave out what equals the class's defaults.
+// Gemma 3: as Gemma 2 with normalised queries and keys, and five layers with a sliding window to
+// one without; the larger ones see images through a SigLIP tower, whose output is averaged to a
+// fixed number of tokens.  Published files leave out what equals the class's defaults.
 #include "../src/text_model.h"
 #include "../src/vision_block.h"
 
@@ -58,8 +58,8 @@ void add_siglip(ModelBuilder& builder, const Config& whole, std::int64_t hidden)
   builder.once(
       "model.",
       [&](LayerBuilder& layer) {
-        Value x = norm(
-            layer, LayerBuilder::input(), "vision_tower.post_layernorm", width, /*bias=*/true);
+        Value x =
+            norm(layer, LayerBuilder::input(), "vision_tower.post_layernorm", width, /*bias=*/true);
         x = norm(layer, x, "multi_modal_projector.mm_soft_emb_norm", width);
         layer.output(vision_linear(layer,
                                    x,

@@ -110,9 +110,8 @@ Model build_llava(const Config& config) {
   const std::string strategy = config.text_or({"vision_feature_select_strategy"}, "default");
   const bool flat = !config.has("text_config") && config.has("hidden_size");
   const Config text_config = flat ? config : config.child("text_config");
-  const Decoder text = read_text_model(text_config,
-                                         text_defaults(text_config),
-                                         config.flag_or({"tie_word_embeddings"}, false));
+  const Decoder text = read_text_model(
+      text_config, text_defaults(text_config), config.flag_or({"tie_word_embeddings"}, false));
   if (!config.status()) return {};
   ModelBuilder builder;
   builder.model.vision = {.kind = VisionPlan::Kind::fixed,

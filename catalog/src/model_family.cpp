@@ -54,8 +54,8 @@ std::string origin_name(const Config& config) {
   return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
 }
 
-/// A name as people vary it: letters and digits only, in lower case, without the owner before a slash and the
-/// "Meta-" that some LLaMA names begin with.
+/// A name as people vary it: letters and digits only, in lower case, without the owner before a
+/// slash and the "Meta-" that some LLaMA names begin with.
 std::string spelling(std::string_view name) {
   std::string letters;
   for (const char c : name.substr(name.rfind('/') + 1)) {
@@ -69,15 +69,18 @@ bool is_alias(const EmbeddedFile& file, std::string_view wanted) {
   const auto config = Config::parse(file.text, file.name);
   if (!config) return false;
   const auto aliases = (*config).texts({"_aliases"});
-  return std::any_of(aliases.begin(), aliases.end(), [&](const auto& alias) { return spelling(alias) == wanted; });
+  return std::any_of(
+      aliases.begin(), aliases.end(), [&](const auto& alias) { return spelling(alias) == wanted; });
 }
 
 const EmbeddedFile* find_known(std::string_view name) {
   const std::string wanted = spelling(name);
   const auto known = known_models();
-  auto found = std::find_if(known.begin(), known.end(), [&](const auto& file) { return spelling(file.name) == wanted; });
+  auto found = std::find_if(
+      known.begin(), known.end(), [&](const auto& file) { return spelling(file.name) == wanted; });
   if (found == known.end()) {
-    found = std::find_if(known.begin(), known.end(), [&](const auto& file) { return is_alias(file, wanted); });
+    found = std::find_if(
+        known.begin(), known.end(), [&](const auto& file) { return is_alias(file, wanted); });
   }
   return found == known.end() ? nullptr : &*found;
 }

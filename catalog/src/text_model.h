@@ -32,7 +32,8 @@ TextDefaults text_defaults(const Config& text);
 /// `tied` is what the outer configuration says.
 Decoder read_text_model(const Config& text, const TextDefaults& defaults, bool tied);
 
-/// Of Qwen2-VL and Qwen2.5-VL: in `text_config`, or beside the other keys as published files have it.
+/// Of Qwen2-VL and Qwen2.5-VL: in `text_config`, or beside the other keys as published files have
+/// it.
 Decoder read_qwen_text(const Config& config);
 
 /// Embedding, layers, norm and head, behind the vision tower that is already there.

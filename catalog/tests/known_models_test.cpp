@@ -135,7 +135,8 @@ TEST(KnownModels, deepseek_v3_trains_its_prediction_layer_when_asked) {
   const WideInt attention_weights = 187105280;
   const WideInt core = 128 * (192 + 128);
   const WideInt weights = 2 * h * h + attention_weights + 9 * WideInt{44040192} + h * 129280;
-  EXPECT_EQ(to_string(total(Training::Mtp::on) - total(Training::Mtp::off)), to_string(6 * (weights + core)));
+  EXPECT_EQ(to_string(total(Training::Mtp::on) - total(Training::Mtp::off)),
+            to_string(6 * (weights + core)));
 }
 
 }  // namespace

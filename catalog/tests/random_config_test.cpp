@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random configurations: twice the layers, batch or sequence changes each component as its formula
-// says, and the total is that of Megatron's closed form, written here a second time.  FLOPMETER_LONG=1
-// draws 1000 configurations a family in place of 50.
+// says, and the total is that of Megatron's closed form, written here a second time.
+// FLOPMETER_LONG=1 draws 1000 configurations a family in place of 50.
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/catalog/model_family.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -24,8 +25,14 @@ struct RandomFamily {
   bool gated = true;
   bool experts = false;
   bool latent = false;
-  std::string extra;  ///< further keys, as JSON
+  enum class Ffn { own, half, four_hidden } ffn = Ffn::own;  ///< what `intermediate_size` means
+  std::string extra;                                         ///< further keys, as JSON
 };
+
+/// DeepSeek's: the first layers are dense, and a number of experts is shared.
+bool has_first_dense(const RandomFamily& family) {
+  return family.latent || family.type == "deepseek";
+}
 
 class Draw {
  public:
@@ -40,7 +47,7 @@ class Draw {
     s["num_attention_heads"] = kv * (family.grouped ? between(1, 4) : 1);
     s["num_key_value_heads"] = kv;
     s["hidden_size"] = s["num_attention_heads"] * 2 * between(1, 64);
-    s["intermediate_size"] = between(1, 5000);
+    s["intermediate_size"] = 2 * between(1, 2500);
     s["num_hidden_layers"] = between(2, 40);
     s["vocab_size"] = between(1, 50000);
     if (family.experts) {
@@ -55,6 +62,8 @@ class Draw {
       s["qk_nope_head_dim"] = between(1, 128);
       s["qk_rope_head_dim"] = between(1, 64);
       s["v_head_dim"] = between(1, 128);
+    }
+    if (has_first_dense(family)) {
       s["first_k_dense_replace"] = between(0, s["num_hidden_layers"]);
     }
     return s;
@@ -81,12 +90,14 @@ std::string json(const RandomFamily& family, const Sizes& sizes) {
       add(key, value);
     }
   }
-  const auto heads = sizes.at("num_attention_heads");
-  if (family.type == "gpt2") {
-    add("n_inner", sizes.at("intermediate_size"));
-  } else {
-    add("head_dim", sizes.at("hidden_size") / heads);
-  }
+  // The same sizes under the names that other families have for them.
+  add("head_dim", sizes.at("hidden_size") / sizes.at("num_attention_heads"));
+  for (const auto* name : {"n_inner", "ffn_dim", "ffn_hidden_size"})
+    add(name, sizes.at("intermediate_size"));
+  add("num_layers", sizes.at("num_hidden_layers"));
+  add("padded_vocab_size", sizes.at("vocab_size"));
+  for (const auto* name : {"num_kv_heads", "multi_query_group_num"})
+    add(name, sizes.at("num_key_value_heads"));
   return text + "}";
 }
 
@@ -103,20 +114,25 @@ WideInt megatron(const RandomFamily& family, const Sizes& s, std::int64_t batch,
   WideInt widths = 2 * n * d;  // of queries and values, over half of s^2
   if (family.latent) {
     const WideInt qk = at("qk_nope_head_dim") + at("qk_rope_head_dim");
-    attention = at("q_lora_rank") * (h + n * qk) + h * (at("kv_lora_rank") + at("qk_rope_head_dim")) +
+    attention = at("q_lora_rank") * (h + n * qk) +
+                h * (at("kv_lora_rank") + at("qk_rope_head_dim")) +
                 at("kv_lora_rank") * n * (at("qk_nope_head_dim") + at("v_head_dim")) +
                 n * at("v_head_dim") * h;
     widths = n * (qk + at("v_head_dim"));
   }
-  const WideInt dense = matrices * h * at("intermediate_size");
+  using Ffn = RandomFamily::Ffn;
+  const WideInt f_dense = family.ffn == Ffn::four_hidden ? 4 * h
+                          : family.ffn == Ffn::half      ? at("intermediate_size") / 2
+                                                         : at("intermediate_size");
+  const WideInt dense = matrices * h * f_dense;
   WideInt mlp = layers * dense;
   if (family.experts) {
     const bool own = family.type != "mixtral" && family.type != "gpt_oss";
     const WideInt f = own ? at("moe_intermediate_size") : at("intermediate_size");
     WideInt shared = 0;
-    if (family.latent) shared = at("shared") * f;
+    if (has_first_dense(family)) shared = at("shared") * f;
     if (family.type == "qwen2_moe") shared = std::max<WideInt>(at("shared"), 1) * 10;
-    const WideInt first = family.latent ? at("first_k_dense_replace") : 0;
+    const WideInt first = has_first_dense(family) ? at("first_k_dense_replace") : 0;
     mlp = first * dense + (layers - first) * 3 * h * (at("num_experts_per_tok") * f + shared);
   }
   const WideInt tokens = WideInt{batch} * len;
@@ -149,8 +165,11 @@ TEST_P(RandomConfigs, twice_the_batch_is_twice_of_everything) {
     const Model model = build(json(GetParam(), draw.sizes(GetParam())));
     const std::int64_t batch = draw.between(1, 64);
     const std::int64_t length = draw.between(1, 9000);
-    const Breakdown once = price(model, Batch::uniform(batch, length), {}, {});
-    const Breakdown twice = price(model, Batch::uniform(2 * batch, length), {}, {});
+    const auto priced = [&](std::int64_t count) {
+      return price(model, with_default_images(model, Batch::uniform(count, length)), {}, {});
+    };
+    const Breakdown once = priced(batch);
+    const Breakdown twice = priced(2 * batch);
     for (std::size_t c = 0; c < component_count; ++c)
       ASSERT_TRUE(2 * all(once.parts[c]) == all(twice.parts[c])) << "seed " << seed;
   }
@@ -180,7 +199,7 @@ TEST_P(RandomConfigs, twice_the_layers_is_twice_of_all_but_the_head) {
     const Batch batch = Batch::uniform(draw.between(1, 8), draw.between(1, 9000));
     const Breakdown once = price(build(json(GetParam(), sizes)), batch, {}, {});
     sizes["num_hidden_layers"] *= 2;
-    if (GetParam().latent) sizes["first_k_dense_replace"] *= 2;
+    if (has_first_dense(GetParam())) sizes["first_k_dense_replace"] *= 2;
     const Breakdown twice = price(build(json(GetParam(), sizes)), batch, {}, {});
     for (std::size_t c = 0; c < component_count; ++c) {
       const int factor = static_cast<Component>(c) == Component::lm_head ? 1 : 2;
@@ -201,29 +220,71 @@ TEST_P(RandomConfigs, total_is_megatrons_closed_form) {
     const std::int64_t batch = draw.between(1, 64);
     const std::int64_t length = draw.between(1, 9000);
     const std::string text = json(GetParam(), sizes);
-    const Counted counted = convention->count(
-        build(text), Batch::uniform(batch, length), {.mtp = Training::Mtp::off});
+    const Counted counted =
+        convention->count(build(text), Batch::uniform(batch, length), {.mtp = Training::Mtp::off});
     ASSERT_EQ(to_string(all(counted.parts.total())),
               to_string(megatron(GetParam(), sizes, batch, length)))
         << "seed " << seed << ": " << text;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Catalog,
-    RandomConfigs,
-    testing::Values(
-        RandomFamily{.type = "gpt2", .grouped = false, .gated = false},
-        RandomFamily{.type = "llama"},
-        RandomFamily{.type = "qwen2"},
-        RandomFamily{.type = "qwen3"},
-        RandomFamily{.type = "mixtral", .experts = true},
-        RandomFamily{.type = "qwen2_moe", .experts = true},
-        RandomFamily{.type = "qwen3_moe", .experts = true},
-        RandomFamily{.type = "gpt_oss", .experts = true, .extra = R"(, "sliding_window": null)"},
-        RandomFamily{.type = "deepseek_v2", .grouped = false, .experts = true, .latent = true},
-        RandomFamily{.type = "deepseek_v3", .grouped = false, .experts = true, .latent = true}),
-    [](const auto& suite) { return suite.param.type; });
+const std::vector<RandomFamily>& families() {
+  using Ffn = RandomFamily::Ffn;
+  const std::string no_window = R"(, "sliding_window": null)";
+  static const std::vector<RandomFamily> list = {
+      {.type = "gpt2", .grouped = false, .gated = false},
+      {.type = "gptj", .grouped = false, .gated = false},
+      {.type = "gpt_neox", .grouped = false, .gated = false},
+      {.type = "opt", .grouped = false, .gated = false},
+      {.type = "bloom", .grouped = false, .gated = false, .ffn = Ffn::four_hidden},
+      {.type = "mpt", .grouped = false, .gated = false, .ffn = Ffn::four_hidden},
+      {.type = "falcon", .gated = false, .extra = R"(, "new_decoder_architecture": true)"},
+      {.type = "llama"},
+      {.type = "mistral", .extra = no_window},
+      {.type = "qwen", .grouped = false, .ffn = Ffn::half},
+      {.type = "qwen2"},
+      {.type = "qwen3"},
+      {.type = "aquila"},
+      {.type = "gemma"},
+      {.type = "gemma2", .extra = no_window},
+      {.type = "gemma3_text", .extra = no_window},
+      {.type = "phi", .gated = false},
+      {.type = "phi3", .extra = no_window},
+      {.type = "baichuan", .grouped = false},
+      {.type = "internlm", .grouped = false},
+      {.type = "internlm2"},
+      {.type = "glm"},
+      {.type = "chatglm", .extra = R"(, "multi_query_attention": true)"},
+      {.type = "mixtral", .experts = true},
+      {.type = "qwen2_moe", .experts = true},
+      {.type = "qwen3_moe", .experts = true},
+      {.type = "deepseek", .experts = true},
+      {.type = "gpt_oss", .experts = true, .extra = no_window},
+      {.type = "deepseek_v2", .grouped = false, .experts = true, .latent = true},
+      {.type = "deepseek_v3", .grouped = false, .experts = true, .latent = true},
+      {.type = "llava"},
+      {.type = "qwen2_vl"},
+      {.type = "qwen2_5_vl"}};
+  return list;
+}
+
+TEST(RandomFamilies, leave_out_none_that_is_known) {
+  std::vector<std::string_view> drawn;
+  for (const RandomFamily& family : families()) {
+    for (const ModelFamily* known : model_families()) {
+      const auto& types = known->types;
+      if (std::find(types.begin(), types.end(), family.type) != types.end())
+        drawn.push_back(known->name);
+    }
+  }
+  for (const ModelFamily* known : model_families())
+    EXPECT_NE(std::find(drawn.begin(), drawn.end(), known->name), drawn.end()) << known->name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog,
+                         RandomConfigs,
+                         testing::ValuesIn(families()),
+                         [](const auto& suite) { return suite.param.type; });
 
 }  // namespace
 }  // namespace flopmeter
