@@ -22,9 +22,15 @@ void run(benchmark::State& state, const Training& training) {
   state.SetItemsProcessed(state.iterations());
 }
 
-void full_training(benchmark::State& state) { run(state, {}); }
-void recompute(benchmark::State& state) { run(state, {.recompute = Recompute::full}); }
-void lora(benchmark::State& state) { run(state, {.trainable = *Trainable::parse("lora:16")}); }
+void full_training(benchmark::State& state) {
+  run(state, {});
+}
+void recompute(benchmark::State& state) {
+  run(state, {.recompute = Recompute::full});
+}
+void lora(benchmark::State& state) {
+  run(state, {.trainable = *Trainable::parse("lora:16")});
+}
 void from_config_text(benchmark::State& state) {
   for (auto _ : state) {
     const auto model = build_model(*Config::parse(config_text, "benchmark"));

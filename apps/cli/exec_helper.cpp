@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec_helper.h"
 
-#include <filesystem>
-
 #include <unistd.h>
+
+#include <filesystem>
 
 namespace flopmeter {
 
@@ -11,14 +11,18 @@ Exit exec_helper(const std::string& name, const std::vector<std::string>& argume
   std::error_code ignored;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
   const std::string path = self.parent_path() / name;
-  std::vector<char*> argv = {const_cast<char*>(path.c_str())};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  std::vector<char*> argv = {
+      const_cast<char*>(path.c_str())};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   for (const std::string& argument : arguments) {
-    argv.push_back(const_cast<char*>(argument.c_str()));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    argv.push_back(
+        const_cast<char*>(argument.c_str()));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   }
   argv.push_back(nullptr);
   execv(path.c_str(), argv.data());
   return refuse({ErrorCode::io_error,
-                 "'" + name + "' is not beside this program: it needs libtorch; run 'make build' where torch is installed"});
+                 "'" + name +
+                     "' is not beside this program: it needs libtorch; run 'make build' where "
+                     "torch is installed"});
 }
 
 }  // namespace flopmeter

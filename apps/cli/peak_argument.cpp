@@ -34,10 +34,12 @@ Result<std::optional<PeakTable>> with_peak(PeakTable table, Dtype dtype) {
   if (table.peak(dtype)) return std::optional{std::move(table)};
   std::string known;
   for (std::size_t i = 0; i < dtype_count; ++i) {
-    if (table.peaks[i]) known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
+    if (table.peaks[i])
+      known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
   }
   return wrong("no " + std::string{to_string(dtype)} + " peak is known for " + table.device +
-               (known.empty() ? "" : " (known: " + known + ")") + "; give --peak TFLOPS or another --dtype");
+               (known.empty() ? "" : " (known: " + known + ")") +
+               "; give --peak TFLOPS or another --dtype");
 }
 
 }  // namespace
@@ -50,7 +52,9 @@ void PeakArgument::add_options(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--dtype", dtype, "number format of the matmuls")->capture_default_str();
   app.add_flag("--sparse", sparse, "peak with 2:4 structured sparsity")->needs(name);
-  app.add_option("--peak", peak, "peak of one device in TFLOP/s, or measured: what 'flopmeter peak' found here");
+  app.add_option("--peak",
+                 peak,
+                 "peak of one device in TFLOP/s, or measured: what 'flopmeter peak' found here");
 }
 
 Result<Dtype> PeakArgument::compute_dtype() const {
@@ -70,8 +74,7 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
   if (!peak.empty()) {
     const auto tera = parse_double(peak);
     if (!tera || !(*tera > 0) || *tera > 1e9)
-      return wrong("--peak '" + printable(peak) +
-                   "': expected TFLOP/s of one device, or measured");
+      return wrong("--peak '" + printable(peak) + "': expected TFLOP/s of one device, or measured");
     PeakTable given{.device = device.empty() ? "given" : device, .source = "given"};
     given.set(*type, {*tera * 1e12});
     return std::optional{given};

@@ -128,8 +128,9 @@ Result<ActResult> play(const Act& act) {
     if (totals.empty()) continue;
     totals.fill(result);
     line.show(elapsed / act.seconds,
-              "MFU " + percent(result.mfu) + "  " + grouped(static_cast<WideInt>(result.tokens_per_second)) +
-                  " tokens/s  step " + std::to_string(result.steps) + "  loss " + fixed(result.last_loss, 3));
+              "MFU " + percent(result.mfu) + "  " +
+                  grouped(static_cast<WideInt>(result.tokens_per_second)) + " tokens/s  step " +
+                  std::to_string(result.steps) + "  loss " + fixed(result.last_loss, 3));
   }
   line.end();
   (*monitor).finish();

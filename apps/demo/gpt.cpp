@@ -60,9 +60,11 @@ GptImpl::GptImpl(const GptSizes& sizes) : sizes_(sizes) {
   token_embedding_ = register_module("tokens", nn::Embedding(sizes.vocab, sizes.width));
   position_embedding_ = register_module("positions", nn::Embedding(sizes.length, sizes.width));
   blocks_ = register_module("blocks", nn::ModuleList());
-  for (std::int64_t i = 0; i < sizes.layers; ++i) blocks_->push_back(Block(sizes.width, sizes.heads));
+  for (std::int64_t i = 0; i < sizes.layers; ++i)
+    blocks_->push_back(Block(sizes.width, sizes.heads));
   final_norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({sizes.width})));
-  head_ = register_module("head", nn::Linear(nn::LinearOptions(sizes.width, sizes.vocab).bias(false)));
+  head_ =
+      register_module("head", nn::Linear(nn::LinearOptions(sizes.width, sizes.vocab).bias(false)));
 }
 
 torch::Tensor GptImpl::forward(const torch::Tensor& tokens, const torch::Tensor& targets) {

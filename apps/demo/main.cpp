@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter-demo: trains a small GPT for real, first badly, then well, and shows what flopmeter makes of it.
+// flopmeter-demo: trains a small GPT for real, first badly, then well, and shows what flopmeter
+// makes of it.
 #include "act.h"
 #include "screen.h"
 
@@ -18,7 +19,8 @@ using namespace flopmeter::demo;  // NOLINT(google-build-using-namespace)
 
 /// What this machine reaches on a large product: the honest denominator for a CPU.
 PeakTable measured_peaks(double budget) {
-  PeakTable table{.device = "this CPU", .source = "measured: large matmuls through torch, just now"};
+  PeakTable table{.device = "this CPU",
+                  .source = "measured: large matmuls through torch, just now"};
   for (const Dtype dtype : {Dtype::fp32, Dtype::bf16}) {
     const auto peak = measure_peak(dtype, {budget}, [](Dtype, auto, auto) {});
     if (peak) table.set(dtype, peak->rate);
@@ -38,7 +40,8 @@ void summary(const ActResult& bad, const ActResult& good, const std::string& dir
       grouped(static_cast<WideInt>(good.tokens_per_second)) + " tokens/s, waiting for data " +
       percent(bad.data_share) + " -> " + percent(good.data_share) + " of the time");
   say("records, logs and TensorBoard files: " + directory + "/{slow,repaired}");
-  say("next: tail -f " + directory + "/repaired/perf_realtime.log, or attach it to your own training: README.md");
+  say("next: tail -f " + directory +
+      "/repaired/perf_realtime.log, or attach it to your own training: README.md");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "screen.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
-
-#include <unistd.h>
 
 namespace flopmeter::demo {
 

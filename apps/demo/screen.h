@@ -6,7 +6,8 @@
 
 namespace flopmeter::demo {
 
-/// One line that is written over on a terminal; elsewhere only a tenth of the updates are shown, each on its own.
+/// One line that is written over on a terminal; elsewhere only a tenth of the updates are shown,
+/// each on its own.
 class LiveLine {
  public:
   void show(double progress, std::string_view text);

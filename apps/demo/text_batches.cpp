@@ -10,7 +10,8 @@ TextBatches::TextBatches(std::int64_t batch, std::int64_t length, std::chrono::m
   while (text_.size() < (1U << 16U)) {
     const unsigned a = random_() % 100;
     const unsigned b = random_() % 100;
-    text_ += std::to_string(a) + " and " + std::to_string(b) + " make " + std::to_string(a + b) + ". ";
+    text_ +=
+        std::to_string(a) + " and " + std::to_string(b) + " make " + std::to_string(a + b) + ". ";
   }
 }
 

@@ -8,6 +8,8 @@ constinit std::atomic<Phase> phase_now{Phase::other};
 
 }  // namespace
 
-std::atomic<Phase>& current_phase() { return phase_now; }
+std::atomic<Phase>& current_phase() {
+  return phase_now;
+}
 
 }  // namespace flopmeter

@@ -12,7 +12,8 @@ std::string_view to_string(FlopsSource source) {
 }
 
 std::string_view to_string(StepTag tag) {
-  constexpr std::string_view names[] = {"train", "warmup", "compile", "evaluation", "checkpoint", "survey"};
+  constexpr std::string_view names[] = {
+      "train", "warmup", "compile", "evaluation", "checkpoint", "survey"};
   return names[static_cast<std::size_t>(tag)];
 }
 
@@ -32,7 +33,8 @@ FlopTotals operator-(const FlopTotals& after, const FlopTotals& before) {
   }
   d.calls -= before.calls;
   d.unpriced_calls -= before.unpriced_calls;
-  for (std::size_t i = 0; i < d.attention_calls.size(); ++i) d.attention_calls[i] -= before.attention_calls[i];
+  for (std::size_t i = 0; i < d.attention_calls.size(); ++i)
+    d.attention_calls[i] -= before.attention_calls[i];
   return d;
 }
 
@@ -55,7 +57,9 @@ FieldValue integer(const std::optional<std::uint64_t>& value) {
 FieldValue integer(const std::optional<Flops>& value) {
   return value ? FieldValue{value->value} : FieldValue{};
 }
-FieldValue whole(WideInt value) { return value; }
+FieldValue whole(WideInt value) {
+  return value;
+}
 
 template <class T>
 FieldValue rate(const std::optional<T>& amount, Seconds time) {
@@ -157,13 +161,16 @@ constexpr Field fields[] = {
 
 }  // namespace
 
-std::span<const Field> step_fields() { return fields; }
+std::span<const Field> step_fields() {
+  return fields;
+}
 
 const Field* find_step_field(std::string_view name) {
   for (const Field& field : fields) {
-    if (field.group.empty() ? name == field.name
-                            : name.starts_with(field.group) && name.substr(field.group.size()).starts_with('.') &&
-                                  name.substr(field.group.size() + 1) == field.name) {
+    if (field.group.empty()
+            ? name == field.name
+            : name.starts_with(field.group) && name.substr(field.group.size()).starts_with('.') &&
+                  name.substr(field.group.size() + 1) == field.name) {
       return &field;
     }
   }
@@ -171,7 +178,8 @@ const Field* find_step_field(std::string_view name) {
 }
 
 std::optional<double> as_number(const FieldValue& value) {
-  if (const auto* integer_value = std::get_if<WideInt>(&value)) return static_cast<double>(*integer_value);
+  if (const auto* integer_value = std::get_if<WideInt>(&value))
+    return static_cast<double>(*integer_value);
   if (const auto* real = std::get_if<double>(&value)) return *real;
   return std::nullopt;
 }

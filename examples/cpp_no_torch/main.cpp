@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training loop in plain C++ with the monitor attached: no torch, no model, just a matrix product whose FLOPs the
-// loop itself knows.  Every option of the monitor may be given as a flag, a word or FLOPMETER_<NAME>; --steps N,
+// A training loop in plain C++ with the monitor attached: no torch, no model, just a matrix product
+// whose FLOPs the loop itself knows.  Every option of the monitor may be given as a flag, a word or
+// FLOPMETER_<NAME>; --steps N,
 // --milliseconds M and --kill-after N (for tests of crashes) are the program's own.
 #include <flopmeter/monitor/monitor.h>
 
@@ -43,7 +44,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> arguments{argv + 1, argv + argc};
   for (const auto& argument : arguments) {
     if (argument == "--help") {
-      std::printf("usage: monitor_example [--steps N] [--milliseconds M] [options]\n%s", flopmeter::options_help().c_str());
+      std::printf("usage: monitor_example [--steps N] [--milliseconds M] [options]\n%s",
+                  flopmeter::options_help().c_str());
       return 0;
     }
   }
@@ -93,7 +95,8 @@ int main(int argc, char** argv) {
       multiply(a, b, c);
       multiply(b, a, c);
     }
-    monitor->end_step({.loss = 1.0 / static_cast<double>(i), .grad_norm = 1.0, .learning_rate = 3e-4});
+    monitor->end_step(
+        {.loss = 1.0 / static_cast<double>(i), .grad_norm = 1.0, .learning_rate = 3e-4});
     if (i == kill_after) raise(SIGKILL);
   }
   monitor->finish();

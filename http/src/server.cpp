@@ -7,14 +7,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <fcntl.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
 #include <exception>
-#include <fcntl.h>
 #include <optional>
-#include <pthread.h>
 #include <string_view>
 #include <thread>
 
@@ -37,11 +37,14 @@ struct Shared {
   int connections = 0;
 };
 
-std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
+std::string_view view(beast::string_view text) {
+  return {text.data(), text.size()};
+}
 
 bool same_secret(std::string_view given, std::string_view secret) {
   unsigned difference = given.size() == secret.size() ? 0 : 1;
-  for (std::size_t i = 0; i < secret.size(); ++i) {  // takes as long for a wrong token as for the right one
+  for (std::size_t i = 0; i < secret.size();
+       ++i) {  // takes as long for a wrong token as for the right one
     const char c = i < given.size() ? given[i] : '\0';
     difference |= static_cast<unsigned>(static_cast<unsigned char>(c ^ secret[i]));
   }
@@ -73,7 +76,8 @@ Response plain(http::status status, std::string text) {
 /// One client, from the first byte to the last.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, std::shared_ptr<Shared> shared) : stream_(std::move(socket)), shared_(std::move(shared)) {
+  Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
+      : stream_(std::move(socket)), shared_(std::move(shared)) {
     ++shared_->connections;
   }
   Connection(const Connection&) = delete;
@@ -88,7 +92,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     parser_->body_limit(0);
     stream_.expires_after(patience);
     http::async_read_header(
-        stream_, buffer_, *parser_, [self = shared_from_this()](Code failed, std::size_t /*bytes*/) { self->answer(failed); });
+        stream_,
+        buffer_,
+        *parser_,
+        [self = shared_from_this()](Code failed, std::size_t /*bytes*/) { self->answer(failed); });
   }
 
  private:
@@ -107,7 +114,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return refused;
     }
     const std::string& token = shared_->options.token;
-    if (!token.empty() && !same_secret(view(request[http::field::authorization]), "Bearer " + token)) {
+    if (!token.empty() &&
+        !same_secret(view(request[http::field::authorization]), "Bearer " + token)) {
       Response refused = plain(http::status::unauthorized, "a token is needed\n");
       refused.set(http::field::www_authenticate, "Bearer");
       return refused;
@@ -129,12 +137,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void answer(Code failed) {
     bool keep = false;
-    if (failed && failed.category() == boost::system::system_category()) return;  // the connection is gone
+    if (failed && failed.category() == boost::system::system_category())
+      return;  // the connection is gone
     if (failed == http::error::end_of_stream || failed == beast::error::timeout) return;
     if (failed == http::error::header_limit || failed == http::error::buffer_overflow) {
-      response_ = plain(http::status::request_header_fields_too_large, "the request is too large\n");
-    } else if (failed == http::error::end_of_stream || failed == beast::error::timeout || (failed && failed.category() == boost::system::system_category())) {
-      return;
+      response_ =
+          plain(http::status::request_header_fields_too_large, "the request is too large\n");
     } else if (failed == http::error::body_limit) {
       response_ = plain(http::status::payload_too_large, "requests have no body here\n");
     } else if (failed) {
@@ -146,7 +154,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       keep = parser_->get().keep_alive();
     }
     response_.set("Content-Security-Policy",
-                  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+                  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+                  "connect-src 'self'; "
                   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     response_.set("X-Content-Type-Options", "nosniff");
     response_.set("Referrer-Policy", "no-referrer");
@@ -187,13 +196,16 @@ std::string refusal(const HttpOptions& options) {
 class HttpServer::State {
  public:
   State(const HttpOptions& options, Handler handler)
-      : shared_(std::make_shared<Shared>(Shared{options, std::move(handler), 0})), acceptor_(context_), pause_(context_) {}
+      : shared_(std::make_shared<Shared>(Shared{options, std::move(handler), 0})),
+        acceptor_(context_),
+        pause_(context_) {}
 
   /// Empty, or why it cannot.
   std::string listen() {
     const HttpOptions& options = shared_->options;
     Code failed;
-    const auto address = asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, failed);
+    const auto address =
+        asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, failed);
     if (failed) return options.host + " is not an address to listen on";
     const tcp::endpoint endpoint{address, options.port};
     const auto step = [&failed](auto&& call) {
@@ -205,7 +217,8 @@ class HttpServer::State {
     step([&] { acceptor_.bind(endpoint, failed); });
     step([&] { acceptor_.listen(most_connections, failed); });
     if (failed) {
-      return "cannot listen on " + options.host + ":" + std::to_string(options.port) + ": " + failed.message();
+      return "cannot listen on " + options.host + ":" + std::to_string(options.port) + ": " +
+             failed.message();
     }
     port_ = acceptor_.local_endpoint(failed).port();
     return {};
@@ -253,7 +266,8 @@ class HttpServer::State {
         return;
       }
       fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
-      if (shared_->connections < most_connections) std::make_shared<Connection>(std::move(socket), shared_)->read();
+      if (shared_->connections < most_connections)
+        std::make_shared<Connection>(std::move(socket), shared_)->read();
       accept();  // a socket beyond the limit is closed here
     });
   }
@@ -267,10 +281,16 @@ class HttpServer::State {
 };
 
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
-HttpServer::~HttpServer() { state_->stop(); }
-std::uint16_t HttpServer::port() const { return state_->port(); }
+HttpServer::~HttpServer() {
+  state_->stop();
+}
+std::uint16_t HttpServer::port() const {
+  return state_->port();
+}
 
-std::unique_ptr<HttpServer> HttpServer::start(const HttpOptions& options, Handler handler, std::string& error) {
+std::unique_ptr<HttpServer> HttpServer::start(const HttpOptions& options,
+                                              Handler handler,
+                                              std::string& error) {
   error = refusal(options);
   if (!error.empty()) return nullptr;
   try {

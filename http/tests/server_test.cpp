@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/http/server.h>
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace flopmeter {
@@ -37,7 +36,8 @@ int connect_to(std::uint16_t port) {
 std::string read_all(int fd) {
   std::string text;
   char buffer[4096];
-  for (ssize_t size = 0; (size = read(fd, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(size));
+  for (ssize_t size = 0; (size = read(fd, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(size));
   close(fd);
   return text;
 }
@@ -59,11 +59,15 @@ class Server : public testing::Test {
   std::string ask(const std::string& request) {
     const int fd = connect_to(server_->port());
     EXPECT_GE(fd, 0);
-    EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+    EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
     return read_all(fd);
   }
-  std::string get(const std::string& path, const std::string& host = "localhost", const std::string& more = "") {
-    return ask("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n" + more + "\r\n");
+  std::string get(const std::string& path,
+                  const std::string& host = "localhost",
+                  const std::string& more = "") {
+    return ask("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n" + more +
+               "\r\n");
   }
   std::unique_ptr<HttpServer> server_;
 };
@@ -88,7 +92,8 @@ TEST_F(Server, only_known_host_names_are_served) {
   for (const std::string host : {"localhost", "127.0.0.1:9095", "[::1]:80", "trainer.example:1"}) {
     EXPECT_THAT(get("/metrics", host), StartsWith("HTTP/1.1 200")) << host;
   }
-  for (const std::string host : {"evil.example", "localhost.evil.example", "", "[", "127.0.0.1.evil"}) {
+  for (const std::string host :
+       {"evil.example", "localhost.evil.example", "", "[", "127.0.0.1.evil"}) {
     EXPECT_THAT(get("/metrics", host), StartsWith("HTTP/1.1 403")) << host;
   }
   EXPECT_THAT(ask("GET /metrics HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 403"));
@@ -109,7 +114,8 @@ TEST_F(Server, only_get_and_head_without_a_body) {
 
 TEST_F(Server, a_request_of_more_than_eight_kib_is_refused) {
   start();
-  EXPECT_THAT(get("/metrics", "localhost", "X: " + std::string(9000, 'x') + "\r\n"), StartsWith("HTTP/1.1 431"));
+  EXPECT_THAT(get("/metrics", "localhost", "X: " + std::string(9000, 'x') + "\r\n"),
+              StartsWith("HTTP/1.1 431"));
 }
 
 TEST_F(Server, beyond_the_loopback_a_token_is_needed) {
@@ -117,14 +123,17 @@ TEST_F(Server, beyond_the_loopback_a_token_is_needed) {
   EXPECT_EQ(refusal({.host = "::1"}), "");
   start({.host = "0.0.0.0", .token = "secret"});
   EXPECT_THAT(get("/metrics"), StartsWith("HTTP/1.1 401"));
-  EXPECT_THAT(get("/metrics", "localhost", "Authorization: Bearer secreT\r\n"), StartsWith("HTTP/1.1 401"));
-  EXPECT_THAT(get("/metrics", "localhost", "Authorization: Bearer secret\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(get("/metrics", "localhost", "Authorization: Bearer secreT\r\n"),
+              StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(get("/metrics", "localhost", "Authorization: Bearer secret\r\n"),
+              StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(Server, a_taken_port_is_an_error_that_names_it) {
   start();
   std::string error;
-  EXPECT_FALSE(HttpServer::start({.port = server_->port()}, [](const HttpRequest&) { return HttpResponse{}; }, error));
+  EXPECT_FALSE(HttpServer::start(
+      {.port = server_->port()}, [](const HttpRequest&) { return HttpResponse{}; }, error));
   EXPECT_THAT(error, HasSubstr(std::to_string(server_->port())));
 }
 
@@ -140,9 +149,11 @@ TEST_F(Server, slow_clients_are_bounded_and_dropped) {
   ASSERT_GT(slow.size(), 32U);
   const auto start_time = std::chrono::steady_clock::now();
   std::string answer;
-  while (answer.empty() && std::chrono::steady_clock::now() - start_time < std::chrono::seconds{15}) {
+  while (answer.empty() &&
+         std::chrono::steady_clock::now() - start_time < std::chrono::seconds{15}) {
     const int fd = connect_to(server_->port());
-    const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    const std::string request =
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     if (fd >= 0 && send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
       answer = read_all(fd);
     } else if (fd >= 0) {

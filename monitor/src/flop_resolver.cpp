@@ -7,8 +7,9 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::size_t most_shapes = 4096;       // shapes remembered; then all are forgotten at once
-constexpr double drift_tolerance = 0.02;        // a count this far from its prediction means the work has changed
+constexpr std::size_t most_shapes = 4096;  // shapes remembered; then all are forgotten at once
+constexpr double drift_tolerance =
+    0.02;  // a count this far from its prediction means the work has changed
 constexpr double prediction_tolerance = 0.001;  // a prediction this near counts as right
 constexpr int predictions_to_trust = 3;
 
@@ -65,10 +66,13 @@ std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
   return made;
 }
 
-std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot, const std::optional<FlopEstimate>& estimated) {
-  if (const auto same = measured_.find(slot.shape.signature); same != measured_.end()) return same->second.flops;
+std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
+                                                  const std::optional<FlopEstimate>& estimated) {
+  if (const auto same = measured_.find(slot.shape.signature); same != measured_.end())
+    return same->second.flops;
   if (estimated && factor_) return scaled(*estimated, *factor_);
-  if (!estimated && slot.shape.known()) return fit_.predict(slot.shape.view(slot.record.micro_steps));
+  if (!estimated && slot.shape.known())
+    return fit_.predict(slot.shape.view(slot.record.micro_steps));
   return std::nullopt;
 }
 
@@ -81,7 +85,9 @@ void FlopResolver::learn(Slot& slot, const std::optional<FlopEstimate>& estimate
     const double error = std::abs(static_cast<double>(sum(predicted->model)) / model - 1);
     right_predictions_ = error <= prediction_tolerance ? right_predictions_ + 1 : 0;
     if (error > drift_tolerance) {
-      record.flops_note = "drift: the count left its prediction by more than 2 %, so what was measured before is forgotten";
+      record.flops_note =
+          "drift: the count left its prediction by more than 2 %, so what was measured before is "
+          "forgotten";
       measured_.clear();
       fit_.clear();
       factor_.reset();
@@ -106,13 +112,15 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
   if (const auto predicted = predict(slot, estimated)) {
     put(record, *predicted, FlopsSource::calibrated);
     record.calibration_age =
-        record.effective_step - (same != measured_.end() ? same->second.effective_step : last_measured_);
+        record.effective_step -
+        (same != measured_.end() ? same->second.effective_step : last_measured_);
     if (factor_) record.calibration_error = *factor_ - 1;
   } else if (estimated) {
     put(record, *estimated, FlopsSource::estimate);
     record.flops_note = "nothing was measured yet";
   } else {
-    record.flops_note = slot.shape.known() ? "this shape was not measured yet" : "the shape of the batch is not known";
+    record.flops_note = slot.shape.known() ? "this shape was not measured yet"
+                                           : "the shape of the batch is not known";
   }
 }
 
@@ -126,11 +134,13 @@ void FlopResolver::resolve(Slot& slot) {
     if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
       record.counted_flops = record.model_flops;
       put(record, *estimated, FlopsSource::estimate);
-      record.flops_note = "the count is under half of the estimate: some kernels pass by the dispatcher";
+      record.flops_note =
+          "the count is under half of the estimate: some kernels pass by the dispatcher";
       return;
     }
     learn(slot, estimated);
-    if (options_.mode == Mode::hybrid && record.flops_note.empty()) record.flops_note = counter_reason_;
+    if (options_.mode == Mode::hybrid && record.flops_note.empty())
+      record.flops_note = counter_reason_;
     return;
   }
   switch (options_.mode) {
@@ -145,7 +155,8 @@ void FlopResolver::resolve(Slot& slot) {
     case Mode::hybrid:
       if (counter_) {
         // What ran is all that a counter sees: HFU's numerator, and no model's.
-        const auto flops = static_cast<std::uint64_t>(std::max(0.0, *counter_ * record.step_seconds.value));
+        const auto flops =
+            static_cast<std::uint64_t>(std::max(0.0, *counter_ * record.step_seconds.value));
         record.hardware_flops = Flops{static_cast<WideInt>(flops)};
         record.hardware_flops_by_dtype[static_cast<std::size_t>(Dtype::fp32)] = flops;
         record.flops_source = FlopsSource::hardware;
@@ -153,9 +164,11 @@ void FlopResolver::resolve(Slot& slot) {
       }
       record.flops_note = counter_reason_;
       break;
-    case Mode::profiler: break;
+    case Mode::profiler:
+      break;
   }
-  if (record.flops_source == FlopsSource::none && estimated && estimator_ != nullptr && options_.mode == Mode::automatic) {
+  if (record.flops_source == FlopsSource::none && estimated && estimator_ != nullptr &&
+      options_.mode == Mode::automatic) {
     put(record, *estimated, FlopsSource::estimate);
   }
 }

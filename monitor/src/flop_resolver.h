@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlopResolver: gives a record its FLOPs from what there is (a count, a calibration, an estimate, a counter) and
-// says which.  Runs on the writing thread.
+// FlopResolver: gives a record its FLOPs from what there is (a count, a calibration, an estimate, a
+// counter) and says which.  Runs on the writing thread.
 #pragma once
 
 #include "measure_plan.h"
@@ -22,8 +22,8 @@ class FlopResolver {
       : options_(options), estimator_(estimator), plan_(plan) {}
 
   void resolve(Slot& slot);
-  /// FLOP/s by hardware counters over the time since the last call; empty with the reason (static text) where
-  /// there are none.
+  /// FLOP/s by hardware counters over the time since the last call; empty with the reason (static
+  /// text) where there are none.
   void set_counter(std::optional<double> flops_per_second, std::string_view reason);
 
  private:
@@ -34,7 +34,8 @@ class FlopResolver {
   };
 
   std::optional<FlopEstimate> estimate(const Slot& slot);
-  [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot, const std::optional<FlopEstimate>& estimated);
+  [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot,
+                                                    const std::optional<FlopEstimate>& estimated);
   void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
   void calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fork_guard.h"
 
-#include <atomic>
 #include <pthread.h>
+
+#include <atomic>
 
 namespace flopmeter {
 namespace {
@@ -12,7 +13,9 @@ constinit std::atomic<bool> watching{false};
 
 }  // namespace
 
-std::uint64_t fork_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+std::uint64_t fork_generation() noexcept {
+  return generation.load(std::memory_order_relaxed);
+}
 
 void watch_forks() {
   if (watching.exchange(true)) return;

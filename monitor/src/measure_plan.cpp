@@ -11,7 +11,8 @@ constexpr std::int64_t most_stretch = 1 << 20;
 
 }  // namespace
 
-MeasurePlan::MeasurePlan(const Options& options, bool has_source) : options_(options), has_source_(has_source) {
+MeasurePlan::MeasurePlan(const Options& options, bool has_source)
+    : options_(options), has_source_(has_source) {
   training_phase_.store(options.training_phase, std::memory_order_relaxed);
 }
 
@@ -19,10 +20,17 @@ std::int64_t MeasurePlan::period() const noexcept {
   const bool smart = options_.mode == Mode::smart || options_.mode == Mode::automatic;
   std::int64_t steps = smart ? options_.recalibration_frequency : options_.measure_frequency;
   switch (training_phase_.load(std::memory_order_relaxed)) {
-    case TrainingPhase::unset: break;
-    case TrainingPhase::warmup: steps = options_.warmup_frequency; break;
-    case TrainingPhase::main: steps = options_.main_frequency; break;
-    case TrainingPhase::finetune: steps = options_.finetune_frequency; break;
+    case TrainingPhase::unset:
+      break;
+    case TrainingPhase::warmup:
+      steps = options_.warmup_frequency;
+      break;
+    case TrainingPhase::main:
+      steps = options_.main_frequency;
+      break;
+    case TrainingPhase::finetune:
+      steps = options_.finetune_frequency;
+      break;
   }
   return steps * stretch_;
 }
@@ -49,24 +57,28 @@ bool MeasurePlan::wants_smart(std::int64_t effective_step, std::uint64_t signatu
   if (!measured_once_) return options_.initial_profiling || effective_step >= period();
   const std::int64_t age = effective_step - last_measured_;
   if (options_.calibration && period() > 0 && age >= period()) return true;
-  // A new shape is counted unless predictions have proved right; the k-th count is followed by a pause of k^2 steps,
-  // so that n steps of ever new shapes cost about cbrt(3 n) counts.
+  // A new shape is counted unless predictions have proved right; the k-th count is followed by a
+  // pause of k^2 steps, so that n steps of ever new shapes cost about cbrt(3 n) counts.
   const auto k = static_cast<std::int64_t>(std::min<std::uint64_t>(round_, 1000));
-  return options_.calibration && signature != 0 && !trusted_.load(std::memory_order_relaxed) && age >= k * k * stretch_ &&
-         !seen(signature);
+  return options_.calibration && signature != 0 && !trusted_.load(std::memory_order_relaxed) &&
+         age >= k * k * stretch_ && !seen(signature);
 }
 
 bool MeasurePlan::wants(std::int64_t effective_step, std::uint64_t signature) noexcept {
   if (!has_source_) return false;
-  if (invalid_.load(std::memory_order_relaxed) && invalid_.exchange(false, std::memory_order_relaxed)) {
+  if (invalid_.load(std::memory_order_relaxed) &&
+      invalid_.exchange(false, std::memory_order_relaxed)) {
     measured_once_ = false;
     round_ = 0;
     seen_.fill(0);
   }
   switch (options_.mode) {
-    case Mode::estimate: return false;
-    case Mode::automatic: return !backed_off_ || wants_smart(effective_step, signature);
-    case Mode::smart: return wants_smart(effective_step, signature);
+    case Mode::estimate:
+      return false;
+    case Mode::automatic:
+      return !backed_off_ || wants_smart(effective_step, signature);
+    case Mode::smart:
+      return wants_smart(effective_step, signature);
     case Mode::hybrid:
       if (hardware_.load(std::memory_order_relaxed) || !options_.fallback_to_profiler) return false;
       [[fallthrough]];
@@ -78,7 +90,9 @@ bool MeasurePlan::wants(std::int64_t effective_step, std::uint64_t signature) no
   return false;
 }
 
-void MeasurePlan::counted(std::int64_t effective_step, std::uint64_t signature, double cost_share) noexcept {
+void MeasurePlan::counted(std::int64_t effective_step,
+                          std::uint64_t signature,
+                          double cost_share) noexcept {
   measured_once_ = true;
   last_measured_ = effective_step;
   ++round_;

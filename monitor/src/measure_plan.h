@@ -26,12 +26,16 @@ class MeasurePlan {
   /// Any thread: predictions have proved right (or wrong again), so new shapes need no count.
   void set_trusted(bool trusted) noexcept { trusted_.store(trusted, std::memory_order_relaxed); }
   /// Any thread.
-  void set_training_phase(TrainingPhase phase) noexcept { training_phase_.store(phase, std::memory_order_relaxed); }
+  void set_training_phase(TrainingPhase phase) noexcept {
+    training_phase_.store(phase, std::memory_order_relaxed);
+  }
   /// Any thread: hardware counters do the work, or do not after all.
   void set_hardware(bool working) noexcept { hardware_.store(working, std::memory_order_relaxed); }
 
   [[nodiscard]] bool backed_off() const noexcept { return backed_off_; }
-  [[nodiscard]] std::uint64_t measurements() const noexcept { return measurements_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t measurements() const noexcept {
+    return measurements_.load(std::memory_order_relaxed);
+  }
 
  private:
   [[nodiscard]] std::int64_t period() const noexcept;

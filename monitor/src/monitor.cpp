@@ -55,18 +55,32 @@ void Monitor::end_phase(Phase phase) noexcept {
 void Monitor::tag_step(StepTag tag) noexcept {
   if (session_->alive()) session_->noter().tag_step(tag);
 }
-void Monitor::set_training_phase(TrainingPhase phase) noexcept { session_->noter().plan().set_training_phase(phase); }
-void Monitor::model_changed() noexcept { session_->noter().plan().invalidate(); }
-bool Monitor::measuring() const noexcept { return session_->alive() && session_->noter().measuring(); }
+void Monitor::set_training_phase(TrainingPhase phase) noexcept {
+  session_->noter().plan().set_training_phase(phase);
+}
+void Monitor::model_changed() noexcept {
+  session_->noter().plan().invalidate();
+}
+bool Monitor::measuring() const noexcept {
+  return session_->alive() && session_->noter().measuring();
+}
 
-std::shared_ptr<Subscription> Monitor::subscribe(std::size_t capacity) { return session_->subscribe(capacity); }
-void Monitor::add_finding(Finding finding) { session_->add_finding(std::move(finding)); }
+std::shared_ptr<Subscription> Monitor::subscribe(std::size_t capacity) {
+  return session_->subscribe(capacity);
+}
+void Monitor::add_finding(Finding finding) {
+  session_->add_finding(std::move(finding));
+}
 
 void Monitor::finish() noexcept {
   if (session_) session_->finish();
 }
 
-bool Monitor::enabled() const noexcept { return session_->alive(); }
-MonitorStatus Monitor::status() const { return session_->status(); }
+bool Monitor::enabled() const noexcept {
+  return session_->alive();
+}
+MonitorStatus Monitor::status() const {
+  return session_->status();
+}
 
 }  // namespace flopmeter

@@ -11,8 +11,10 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::array<std::string_view, 5> mode_names = {"auto", "estimate", "profiler", "smart", "hybrid"};
-constexpr std::array<std::string_view, 4> training_phase_names = {"unset", "warmup", "main", "finetune"};
+constexpr std::array<std::string_view, 5> mode_names = {
+    "auto", "estimate", "profiler", "smart", "hybrid"};
+constexpr std::array<std::string_view, 4> training_phase_names = {
+    "unset", "warmup", "main", "finetune"};
 
 constexpr std::string_view ok{};
 
@@ -96,12 +98,24 @@ std::string_view parse_sink(Options& options, std::string_view text) {
   return ok;
 }
 
-std::string as_text(bool value) { return value ? "true" : "false"; }
-std::string as_text(int value) { return std::to_string(value); }
-std::string as_text(double value) { return shortest(value); }
-std::string as_text(const std::string& value) { return value; }
-std::string as_text(Mode value) { return std::string{to_string(value)}; }
-std::string as_text(TrainingPhase value) { return std::string{to_string(value)}; }
+std::string as_text(bool value) {
+  return value ? "true" : "false";
+}
+std::string as_text(int value) {
+  return std::to_string(value);
+}
+std::string as_text(double value) {
+  return shortest(value);
+}
+std::string as_text(const std::string& value) {
+  return value;
+}
+std::string as_text(Mode value) {
+  return std::string{to_string(value)};
+}
+std::string as_text(TrainingPhase value) {
+  return std::string{to_string(value)};
+}
 std::string as_text(const std::vector<std::string>& values) {
   std::string text;
   for (const auto& value : values) text.append(text.empty() ? "" : " ").append(value);
@@ -128,60 +142,261 @@ constexpr PathArray<1> p_mode = {"monitoring.mfu_calculation_mode"};
 constexpr PathArray<3> p_measure = {"monitoring.performance_monitoring.measure_flops_frequency",
                                     "monitoring.flops_profile_freq",
                                     "monitor.freq.flops_profile_freq"};
-constexpr PathArray<2> p_phase = {"monitoring.training_phase", "monitoring.performance_monitoring.training_phase"};
+constexpr PathArray<2> p_phase = {"monitoring.training_phase",
+                                  "monitoring.performance_monitoring.training_phase"};
 constexpr PathArray<1> p_warmup = {"monitoring.performance_monitoring.phase_frequencies.warmup"};
 constexpr PathArray<1> p_main = {"monitoring.performance_monitoring.phase_frequencies.main"};
-constexpr PathArray<1> p_finetune = {"monitoring.performance_monitoring.phase_frequencies.finetune"};
-constexpr PathArray<1> p_initial = {"monitoring.performance_monitoring.smart_mode.initial_profiling"};
-constexpr PathArray<1> p_calibration = {"monitoring.performance_monitoring.smart_mode.calibration_enabled"};
-constexpr PathArray<1> p_recalibration = {"monitoring.performance_monitoring.smart_mode.recalibration_frequency"};
-constexpr PathArray<1> p_counters = {"monitoring.performance_monitoring.hybrid_mode.hardware_counters_enabled"};
-constexpr PathArray<1> p_fallback = {"monitoring.performance_monitoring.hybrid_mode.fallback_to_profiler"};
+constexpr PathArray<1> p_finetune = {
+    "monitoring.performance_monitoring.phase_frequencies.finetune"};
+constexpr PathArray<1> p_initial = {
+    "monitoring.performance_monitoring.smart_mode.initial_profiling"};
+constexpr PathArray<1> p_calibration = {
+    "monitoring.performance_monitoring.smart_mode.calibration_enabled"};
+constexpr PathArray<1> p_recalibration = {
+    "monitoring.performance_monitoring.smart_mode.recalibration_frequency"};
+constexpr PathArray<1> p_counters = {
+    "monitoring.performance_monitoring.hybrid_mode.hardware_counters_enabled"};
+constexpr PathArray<1> p_fallback = {
+    "monitoring.performance_monitoring.hybrid_mode.fallback_to_profiler"};
 constexpr PathArray<1> p_budget = {"monitoring.performance_monitoring.overhead_budget"};
 constexpr PathArray<1> p_unmeasured = {"monitoring.unmeasured"};
 constexpr PathArray<1> p_broadcast = {"monitoring.performance_monitoring.broadcast_from_rank0"};
 
 using O = Options;
 constexpr OptionRow rows[] = {
-    {"enabled", p_enabled, "--enable-perf-monitor", true, "watch the run", parse_switch<&O::enabled>, show<&O::enabled>},
-    {"log_interval", p_interval, "--perf-log-interval", false, "steps a row of the text log, summary and console stands for", parse_count<&O::log_interval, 1>, show<&O::log_interval>},
-    {"directory", p_directory, "--perf-log-dir", false, "run directory", parse_needed_text<&O::directory>, show<&O::directory>},
-    {"console", p_console, "--perf-console-output", true, "a line on the terminal every log interval", parse_switch<&O::console>, show<&O::console>},
-    {"memory", p_memory, "--perf-memory-tracking", true, "record memory", parse_switch<&O::memory>, show<&O::memory>},
-    {"breakdown", p_breakdown, "--perf-breakdown", true, "show the phases of a step", parse_switch<&O::breakdown>, show<&O::breakdown>},
-    {"max_log_files", p_files, "--perf-max-log-files", false, "starts whose logs are kept, newest first; 0 keeps all", parse_count<&O::max_log_files, 0>, show<&O::max_log_files>},
-    {"mode", p_mode, "--perf-mode", false, "where FLOPs come from: auto, estimate, profiler, smart or hybrid", parse_mode, show<&O::mode>},
-    {"measure_frequency", p_measure, "--perf-measure-frequency", false, "effective steps between two counts in mode profiler; 0 never", parse_count<&O::measure_frequency, 0>, show<&O::measure_frequency>},
-    {"training_phase", p_phase, "--perf-training-phase", false, "warmup, main or finetune: picks the measuring frequency", parse_training_phase, show<&O::training_phase>},
-    {"warmup_frequency", p_warmup, "", false, "effective steps between two counts during warmup", parse_count<&O::warmup_frequency, 0>, show<&O::warmup_frequency>},
-    {"main_frequency", p_main, "", false, "the same during the main part", parse_count<&O::main_frequency, 0>, show<&O::main_frequency>},
-    {"finetune_frequency", p_finetune, "", false, "the same during finetuning", parse_count<&O::finetune_frequency, 0>, show<&O::finetune_frequency>},
-    {"initial_profiling", p_initial, "", false, "mode smart counts the first step", parse_switch<&O::initial_profiling>, show<&O::initial_profiling>},
-    {"calibration", p_calibration, "", false, "mode smart corrects the estimate by later counts", parse_switch<&O::calibration>, show<&O::calibration>},
-    {"recalibration_frequency", p_recalibration, "", false, "effective steps between two counts in mode smart", parse_count<&O::recalibration_frequency, 1>, show<&O::recalibration_frequency>},
-    {"hardware_counters", p_counters, "", false, "mode hybrid reads hardware counters", parse_switch<&O::hardware_counters>, show<&O::hardware_counters>},
-    {"fallback_to_profiler", p_fallback, "", false, "mode hybrid counts where there are no counters", parse_switch<&O::fallback_to_profiler>, show<&O::fallback_to_profiler>},
-    {"overhead_budget", p_budget, "", false, "share of a step that watching it may cost", parse_share, show<&O::overhead_budget>},
-    {"unmeasured", p_unmeasured, "", false, "what training_log.json shows for an MFU that was not measured: empty or zero", parse_unmeasured, [](const Options& o) { return std::string{o.zero_unmeasured ? "zero" : "empty"}; }},
-    {"broadcast", p_broadcast, "", false, "rank 0 counts and tells the other ranks", parse_switch<&O::broadcast>, show<&O::broadcast>},
-    {"tensorboard", {}, "--tensorboard", true, "write TensorBoard event files", parse_switch<&O::tensorboard>, show<&O::tensorboard>, true},
-    {"tensorboard_dir", {}, "--tensorboard-dir", false, "where to write them, in a folder flopmeter", parse_tensorboard_dir, show<&O::tensorboard_dir>, true},
-    {"csv", {}, "--perf-csv", true, "write records as CSV too", parse_switch<&O::csv>, show<&O::csv>},
-    {"prometheus_file", {}, "--perf-prometheus-file", false, "file for the node exporter's textfile collector", parse_text<&O::prometheus_file>, show<&O::prometheus_file>},
-    {"metrics_address", {}, "--perf-metrics-address", false, "serve /metrics on host:port, such as 127.0.0.1:9095", parse_text<&O::metrics_address>, show<&O::metrics_address>},
-    {"metrics_token", {}, "", false, "token that clients of /metrics must send; needed beyond the loopback", parse_text<&O::metrics_token>, [](const Options& o) { return std::string{o.metrics_token.empty() ? "" : "(set)"}; }},
-    {"sink", {}, "--perf-sink", false, "one more output, name or name:target; may be repeated", parse_sink, show<&O::sinks>},
-    {"disk_limit_mib", {}, "", false, "largest size of a growing file; then every second record is left out, and so on", parse_count<&O::disk_limit_mib, 1>, show<&O::disk_limit_mib>},
-    {"run_id", {}, "--perf-run-id", false, "identifier that the ranks of a run share", parse_text<&O::run_id>, show<&O::run_id>},
-    {"model", {}, "", false, "name of the model, for people", parse_text<&O::model>, show<&O::model>},
+    {"enabled",
+     p_enabled,
+     "--enable-perf-monitor",
+     true,
+     "watch the run",
+     parse_switch<&O::enabled>,
+     show<&O::enabled>},
+    {"log_interval",
+     p_interval,
+     "--perf-log-interval",
+     false,
+     "steps a row of the text log, summary and console stands for",
+     parse_count<&O::log_interval, 1>,
+     show<&O::log_interval>},
+    {"directory",
+     p_directory,
+     "--perf-log-dir",
+     false,
+     "run directory",
+     parse_needed_text<&O::directory>,
+     show<&O::directory>},
+    {"console",
+     p_console,
+     "--perf-console-output",
+     true,
+     "a line on the terminal every log interval",
+     parse_switch<&O::console>,
+     show<&O::console>},
+    {"memory",
+     p_memory,
+     "--perf-memory-tracking",
+     true,
+     "record memory",
+     parse_switch<&O::memory>,
+     show<&O::memory>},
+    {"breakdown",
+     p_breakdown,
+     "--perf-breakdown",
+     true,
+     "show the phases of a step",
+     parse_switch<&O::breakdown>,
+     show<&O::breakdown>},
+    {"max_log_files",
+     p_files,
+     "--perf-max-log-files",
+     false,
+     "starts whose logs are kept, newest first; 0 keeps all",
+     parse_count<&O::max_log_files, 0>,
+     show<&O::max_log_files>},
+    {"mode",
+     p_mode,
+     "--perf-mode",
+     false,
+     "where FLOPs come from: auto, estimate, profiler, smart or hybrid",
+     parse_mode,
+     show<&O::mode>},
+    {"measure_frequency",
+     p_measure,
+     "--perf-measure-frequency",
+     false,
+     "effective steps between two counts in mode profiler; 0 never",
+     parse_count<&O::measure_frequency, 0>,
+     show<&O::measure_frequency>},
+    {"training_phase",
+     p_phase,
+     "--perf-training-phase",
+     false,
+     "warmup, main or finetune: picks the measuring frequency",
+     parse_training_phase,
+     show<&O::training_phase>},
+    {"warmup_frequency",
+     p_warmup,
+     "",
+     false,
+     "effective steps between two counts during warmup",
+     parse_count<&O::warmup_frequency, 0>,
+     show<&O::warmup_frequency>},
+    {"main_frequency",
+     p_main,
+     "",
+     false,
+     "the same during the main part",
+     parse_count<&O::main_frequency, 0>,
+     show<&O::main_frequency>},
+    {"finetune_frequency",
+     p_finetune,
+     "",
+     false,
+     "the same during finetuning",
+     parse_count<&O::finetune_frequency, 0>,
+     show<&O::finetune_frequency>},
+    {"initial_profiling",
+     p_initial,
+     "",
+     false,
+     "mode smart counts the first step",
+     parse_switch<&O::initial_profiling>,
+     show<&O::initial_profiling>},
+    {"calibration",
+     p_calibration,
+     "",
+     false,
+     "mode smart corrects the estimate by later counts",
+     parse_switch<&O::calibration>,
+     show<&O::calibration>},
+    {"recalibration_frequency",
+     p_recalibration,
+     "",
+     false,
+     "effective steps between two counts in mode smart",
+     parse_count<&O::recalibration_frequency, 1>,
+     show<&O::recalibration_frequency>},
+    {"hardware_counters",
+     p_counters,
+     "",
+     false,
+     "mode hybrid reads hardware counters",
+     parse_switch<&O::hardware_counters>,
+     show<&O::hardware_counters>},
+    {"fallback_to_profiler",
+     p_fallback,
+     "",
+     false,
+     "mode hybrid counts where there are no counters",
+     parse_switch<&O::fallback_to_profiler>,
+     show<&O::fallback_to_profiler>},
+    {"overhead_budget",
+     p_budget,
+     "",
+     false,
+     "share of a step that watching it may cost",
+     parse_share,
+     show<&O::overhead_budget>},
+    {"unmeasured",
+     p_unmeasured,
+     "",
+     false,
+     "what training_log.json shows for an MFU that was not measured: empty or zero",
+     parse_unmeasured,
+     [](const Options& o) { return std::string{o.zero_unmeasured ? "zero" : "empty"}; }},
+    {"broadcast",
+     p_broadcast,
+     "",
+     false,
+     "rank 0 counts and tells the other ranks",
+     parse_switch<&O::broadcast>,
+     show<&O::broadcast>},
+    {"tensorboard",
+     {},
+     "--tensorboard",
+     true,
+     "write TensorBoard event files",
+     parse_switch<&O::tensorboard>,
+     show<&O::tensorboard>,
+     true},
+    {"tensorboard_dir",
+     {},
+     "--tensorboard-dir",
+     false,
+     "where to write them, in a folder flopmeter",
+     parse_tensorboard_dir,
+     show<&O::tensorboard_dir>,
+     true},
+    {"csv",
+     {},
+     "--perf-csv",
+     true,
+     "write records as CSV too",
+     parse_switch<&O::csv>,
+     show<&O::csv>},
+    {"prometheus_file",
+     {},
+     "--perf-prometheus-file",
+     false,
+     "file for the node exporter's textfile collector",
+     parse_text<&O::prometheus_file>,
+     show<&O::prometheus_file>},
+    {"metrics_address",
+     {},
+     "--perf-metrics-address",
+     false,
+     "serve /metrics on host:port, such as 127.0.0.1:9095",
+     parse_text<&O::metrics_address>,
+     show<&O::metrics_address>},
+    {"metrics_token",
+     {},
+     "",
+     false,
+     "token that clients of /metrics must send; needed beyond the loopback",
+     parse_text<&O::metrics_token>,
+     [](const Options& o) { return std::string{o.metrics_token.empty() ? "" : "(set)"}; }},
+    {"sink",
+     {},
+     "--perf-sink",
+     false,
+     "one more output, name or name:target; may be repeated",
+     parse_sink,
+     show<&O::sinks>},
+    {"disk_limit_mib",
+     {},
+     "",
+     false,
+     "largest size of a growing file; then every second record is left out, and so on",
+     parse_count<&O::disk_limit_mib, 1>,
+     show<&O::disk_limit_mib>},
+    {"run_id",
+     {},
+     "--perf-run-id",
+     false,
+     "identifier that the ranks of a run share",
+     parse_text<&O::run_id>,
+     show<&O::run_id>},
+    {"model",
+     {},
+     "",
+     false,
+     "name of the model, for people",
+     parse_text<&O::model>,
+     show<&O::model>},
 };
 
 }  // namespace
 
-std::string_view to_string(Mode mode) { return mode_names[static_cast<std::size_t>(mode)]; }
-std::string_view to_string(TrainingPhase phase) { return training_phase_names[static_cast<std::size_t>(phase)]; }
+std::string_view to_string(Mode mode) {
+  return mode_names[static_cast<std::size_t>(mode)];
+}
+std::string_view to_string(TrainingPhase phase) {
+  return training_phase_names[static_cast<std::size_t>(phase)];
+}
 
-std::span<const OptionRow> option_rows() { return rows; }
+std::span<const OptionRow> option_rows() {
+  return rows;
+}
 
 Result<void> set_option(Options& options, std::string_view name, std::string_view value) {
   std::vector<std::string_view> names;
@@ -191,9 +406,11 @@ Result<void> set_option(Options& options, std::string_view name, std::string_vie
     const std::string_view must_be = row.parse(options, value);
     if (must_be.empty()) return {};
     return Error{ErrorCode::invalid_argument,
-                 "option " + std::string{name} + " is '" + printable(value) + "' but must be " + std::string{must_be}};
+                 "option " + std::string{name} + " is '" + printable(value) + "' but must be " +
+                     std::string{must_be}};
   }
-  return Error{ErrorCode::not_found, "option '" + printable(name) + "' is not known" + did_you_mean(name, names)};
+  return Error{ErrorCode::not_found,
+               "option '" + printable(name) + "' is not known" + did_you_mean(name, names)};
 }
 
 Options flag_defaults() {

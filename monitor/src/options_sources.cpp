@@ -18,15 +18,20 @@ namespace {
 constexpr int deepest = 16;
 constexpr std::string_view own_block = "flopmeter.";
 
-/// The part of a dotted path that is ours, from the name of one of the known blocks on; empty for somebody else's.
+/// The part of a dotted path that is ours, from the name of one of the known blocks on; empty for
+/// somebody else's.
 std::string_view our_part(std::string_view path) {
   if (path.starts_with("train.")) path.remove_prefix(6);
-  if (path.starts_with(own_block) || path.starts_with("monitoring.") || path.starts_with("monitor.freq.")) return path;
+  if (path.starts_with(own_block) || path.starts_with("monitoring.") ||
+      path.starts_with("monitor.freq."))
+    return path;
   constexpr std::string_view system = "system.";
   if (!path.starts_with(system)) return {};
   const std::string_view key = path.substr(system.size());
   // FlagScale's block holds much else.
-  return key.starts_with("perf_") || key.find("perf_monitor") != std::string_view::npos ? path : std::string_view{};
+  return key.starts_with("perf_") || key.find("perf_monitor") != std::string_view::npos
+             ? path
+             : std::string_view{};
 }
 
 /// The row that a path of ours means, and all paths of the same block for a suggestion.
@@ -44,28 +49,38 @@ const OptionRow* find_row(std::string_view path, std::vector<std::string>& known
   return nullptr;
 }
 
-Result<void> set_path(Options& options, std::string_view path, std::string_view value, std::string_view where) {
+Result<void> set_path(Options& options,
+                      std::string_view path,
+                      std::string_view value,
+                      std::string_view where) {
   std::vector<std::string> known;
   const OptionRow* row = find_row(path, known);
   if (row == nullptr) {
     const std::vector<std::string_view> views{known.begin(), known.end()};
     return Error{ErrorCode::not_found,
-                 std::string{where} + ": key '" + printable(path) + "' is not known" + did_you_mean(path, views)};
+                 std::string{where} + ": key '" + printable(path) + "' is not known" +
+                     did_you_mean(path, views)};
   }
   const std::string_view must_be = row->parse(options, value);
   if (must_be.empty()) return {};
   return Error{ErrorCode::invalid_argument,
-               std::string{where} + ": " + printable(path) + " is '" + printable(value) + "' but must be " +
-                   std::string{must_be}};
+               std::string{where} + ": " + printable(path) + " is '" + printable(value) +
+                   "' but must be " + std::string{must_be}};
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): bounded by `deepest`
-Result<void> walk(Options& options, const YAML::Node& node, const std::string& path, std::string_view file, int depth) {
-  if (depth > deepest) return Error{ErrorCode::parse_error, std::string{file} + ": " + path + " is nested too deep"};
+Result<void> walk(Options& options,
+                  const YAML::Node& node,
+                  const std::string& path,
+                  std::string_view file,
+                  int depth) {
+  if (depth > deepest)
+    return Error{ErrorCode::parse_error, std::string{file} + ": " + path + " is nested too deep"};
   if (node.IsMap()) {
     for (const auto& item : node) {
       if (!item.first.IsScalar()) continue;
-      const std::string below = path.empty() ? item.first.Scalar() : path + "." + item.first.Scalar();
+      const std::string below =
+          path.empty() ? item.first.Scalar() : path + "." + item.first.Scalar();
       if (const auto done = walk(options, item.second, below, file, depth + 1); !done) return done;
     }
     return {};
@@ -76,7 +91,9 @@ Result<void> walk(Options& options, const YAML::Node& node, const std::string& p
   if (node.IsScalar()) return set_path(options, ours, node.Scalar(), where);
   if (node.IsSequence()) {
     for (const auto& item : node) {
-      if (!item.IsScalar()) return Error{ErrorCode::parse_error, where + ": " + printable(ours) + " must be a list of words"};
+      if (!item.IsScalar())
+        return Error{ErrorCode::parse_error,
+                     where + ": " + printable(ours) + " must be a list of words"};
       if (const auto done = set_path(options, ours, item.Scalar(), where); !done) return done;
     }
     return {};
@@ -103,7 +120,8 @@ std::string spelled(std::string_view flag) {
 }
 
 bool is_ours(std::string_view flag) {
-  return flag.starts_with("--perf-") || flag.starts_with("--no-perf-") || flag.find("perf-monitor") != std::string_view::npos;
+  return flag.starts_with("--perf-") || flag.starts_with("--no-perf-") ||
+         flag.find("perf-monitor") != std::string_view::npos;
 }
 
 Error unknown_flag(std::string_view flag) {
@@ -114,11 +132,15 @@ Error unknown_flag(std::string_view flag) {
     if (row.is_switch) known.push_back("--no-" + std::string{row.flag.substr(2)});
   }
   const std::vector<std::string_view> views{known.begin(), known.end()};
-  return {ErrorCode::not_found, "flag '" + printable(flag) + "' is not known" + did_you_mean(flag, views)};
+  return {ErrorCode::not_found,
+          "flag '" + printable(flag) + "' is not known" + did_you_mean(flag, views)};
 }
 
 /// Takes the flag at `i`; false where it is not one of ours.
-Result<bool> take_flag(Options& options, std::span<const std::string> arguments, std::size_t& i, bool& shared) {
+Result<bool> take_flag(Options& options,
+                       std::span<const std::string> arguments,
+                       std::size_t& i,
+                       bool& shared) {
   const Flag flag = split(arguments[i]);
   const std::string name = spelled(flag.name);
   for (const OptionRow& row : option_rows()) {
@@ -138,8 +160,9 @@ Result<bool> take_flag(Options& options, std::span<const std::string> arguments,
     }
     const std::string_view must_be = row.parse(options, value);
     if (must_be.empty()) return true;
-    return Error{ErrorCode::invalid_argument,
-                 "flag " + name + " is '" + printable(value) + "' but must be " + std::string{must_be}};
+    return Error{
+        ErrorCode::invalid_argument,
+        "flag " + name + " is '" + printable(value) + "' but must be " + std::string{must_be}};
   }
   if (is_ours(name)) return unknown_flag(name);
   return false;
@@ -157,7 +180,8 @@ Result<void> apply_yaml(Options& options, std::string_view text, std::string_vie
     return {};
   } catch (const YAML::Exception& error) {
     return Error{ErrorCode::parse_error,
-                 std::string{file} + " line " + std::to_string(error.mark.line + 1) + ": " + printable(error.msg)};
+                 std::string{file} + " line " + std::to_string(error.mark.line + 1) + ": " +
+                     printable(error.msg)};
   }
 }
 
@@ -169,7 +193,8 @@ Result<void> apply_yaml_file(Options& options, const std::string& path) {
   return apply_yaml(options, text.str(), path);
 }
 
-Result<std::vector<std::string>> apply_arguments(Options& options, std::span<const std::string> arguments) {
+Result<std::vector<std::string>> apply_arguments(Options& options,
+                                                 std::span<const std::string> arguments) {
   std::vector<std::string> rest;
   Options changed = options;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -186,9 +211,11 @@ Result<std::vector<std::string>> apply_arguments(Options& options, std::span<con
       if (*taken && !shared) continue;
     } else if (const Flag word = split(argument); word.value) {
       std::string_view path = word.name;
-      path.remove_prefix(std::min(path.find_first_not_of('+'), path.size()));  // Hydra's "+key=value" adds a key
+      path.remove_prefix(
+          std::min(path.find_first_not_of('+'), path.size()));  // Hydra's "+key=value" adds a key
       if (const std::string_view ours = our_part(path); !ours.empty()) {
-        if (const auto done = set_path(changed, ours, *word.value, "command line"); !done) return done.error();
+        if (const auto done = set_path(changed, ours, *word.value, "command line"); !done)
+          return done.error();
         continue;
       }
     }
@@ -207,12 +234,14 @@ Result<void> apply_environment(Options& options, const char* const* environment)
     if (!variable.value) continue;
     for (const OptionRow& row : option_rows()) {
       std::string name = "FLOPMETER_";
-      for (const char c : row.name) name.push_back(c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
+      for (const char c : row.name)
+        name.push_back(c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
       if (variable.name != name) continue;
       const std::string_view must_be = row.parse(changed, *variable.value);
       if (must_be.empty()) break;
       return Error{ErrorCode::invalid_argument,
-                   "environment: " + name + " is '" + printable(*variable.value) + "' but must be " + std::string{must_be}};
+                   "environment: " + name + " is '" + printable(*variable.value) +
+                       "' but must be " + std::string{must_be}};
     }
   }
   options = std::move(changed);

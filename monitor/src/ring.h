@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ring: a fixed queue from one producer to one consumer without locks.  A full ring refuses; nobody waits.
+// Ring: a fixed queue from one producer to one consumer without locks.  A full ring refuses; nobody
+// waits.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,8 @@ class Ring {
 
  public:
   /// `capacity` must be a power of two.  All memory is taken, and touched, here.
-  explicit Ring(std::size_t capacity) : mask_(capacity - 1), slots_(std::make_unique<T[]>(capacity)) {}
+  explicit Ring(std::size_t capacity)
+      : mask_(capacity - 1), slots_(std::make_unique<T[]>(capacity)) {}
 
   /// The next free slot, or null when the ring is full.  Producer only.
   T* claim() noexcept {
@@ -28,14 +30,18 @@ class Ring {
     return &slots_[tail & mask_];
   }
   /// Hands the claimed slot to the consumer.
-  void publish() noexcept { tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void publish() noexcept {
+    tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
 
   /// The oldest slot, or null when there is none.  Consumer only.
   T* front() noexcept {
     const std::size_t head = head_.load(std::memory_order_relaxed);
     return head == tail_.load(std::memory_order_acquire) ? nullptr : &slots_[head & mask_];
   }
-  void pop() noexcept { head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void pop() noexcept {
+    head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
 
   [[nodiscard]] std::size_t size() const noexcept {
     return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);

@@ -3,20 +3,20 @@
 
 #include <flopmeter/core/json_writer.h>
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <ctime>
-#include <dirent.h>
-#include <fcntl.h>
 #include <map>
 #include <random>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
 
 namespace flopmeter {
@@ -31,7 +31,8 @@ std::vector<std::string> list(const std::string& directory) {
   std::vector<std::string> names;
   DIR* handle = opendir(directory.c_str());
   if (handle == nullptr) return names;
-  while (const dirent* entry = readdir(handle)) names.emplace_back(entry->d_name);  // NOLINT(concurrency-mt-unsafe)
+  while (const dirent* entry = readdir(handle))
+    names.emplace_back(entry->d_name);  // NOLINT(concurrency-mt-unsafe)
   closedir(handle);
   std::sort(names.begin(), names.end());
   return names;
@@ -67,7 +68,9 @@ std::string stamp_in(const std::string& name) {
   for (const std::string_view prefix : {"perf_metrics_", "perf_summary_", "records_"}) {
     if (!name.starts_with(prefix)) continue;
     const std::string stamp = name.substr(prefix.size(), stamp_size);
-    const bool digits = std::count_if(stamp.begin(), stamp.end(), [](char c) { return c >= '0' && c <= '9'; }) == 14;
+    const bool digits = std::count_if(stamp.begin(), stamp.end(), [](char c) {
+                          return c >= '0' && c <= '9';
+                        }) == 14;
     if (stamp.size() == stamp_size && stamp[8] == '_' && digits) return stamp;
   }
   return {};
@@ -91,7 +94,8 @@ std::string stamp_of(double unix_seconds) {
 std::string claim_stamp(const std::string& directory, int rank, double unix_seconds) {
   for (int later = 0; later < 1000; ++later) {
     const std::string stamp = stamp_of(unix_seconds + later);
-    const std::string path = directory + "/records_" + stamp + ".rank" + std::to_string(rank) + ".jsonl";
+    const std::string path =
+        directory + "/records_" + stamp + ".rank" + std::to_string(rank) + ".jsonl";
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd >= 0) {
       close(fd);
@@ -118,7 +122,10 @@ std::optional<std::string> stored_run_id(const std::string& directory) {
   return id->get<std::string>();
 }
 
-Result<void> write_run_json(const Options& options, const Connections& connections, const RunInfo& run, bool only_new) {
+Result<void> write_run_json(const Options& options,
+                            const Connections& connections,
+                            const RunInfo& run,
+                            bool only_new) {
   std::string text;
   JsonWriter json{text, 2};
   json.begin_object()
@@ -136,7 +143,9 @@ Result<void> write_run_json(const Options& options, const Connections& connectio
   }
   json.end_object().end_object();
   json.key("world").begin_object();
-  json.field("size", run.world_size).field("data_parallel", run.data_parallel).field("devices_per_rank", connections.devices);
+  json.field("size", run.world_size)
+      .field("data_parallel", run.data_parallel)
+      .field("devices_per_rank", connections.devices);
   json.end_object().field("log_interval", run.log_interval);
   if (!connections.run_json_extra.empty()) json.key("details").raw(connections.run_json_extra);
   json.end_object();
@@ -145,7 +154,8 @@ Result<void> write_run_json(const Options& options, const Connections& connectio
   const std::string path = run.directory + "/run.json";
   const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
   unlink(temporary.c_str());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const int fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   bool good = fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   int code = errno;
   if (fd >= 0) close(fd);
@@ -158,14 +168,17 @@ Result<void> write_run_json(const Options& options, const Connections& connectio
   unlink(temporary.c_str());
   if (good) return {};
   char buffer[128] = {};
-  return Error{ErrorCode::io_error, "cannot write " + path + ": " + strerror_r(code, buffer, sizeof buffer)};
+  return Error{ErrorCode::io_error,
+               "cannot write " + path + ": " + strerror_r(code, buffer, sizeof buffer)};
 }
 
 std::optional<EarlierRun> earlier_run(const std::string& directory, int rank) {
   const std::string mark = ".rank" + std::to_string(rank) + ".";
   const auto names = list(directory);
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    if (!name->starts_with("records_") || !name->ends_with(".jsonl") || name->find(mark) == std::string::npos) continue;
+    if (!name->starts_with("records_") || !name->ends_with(".jsonl") ||
+        name->find(mark) == std::string::npos)
+      continue;
     const std::string path = directory + "/" + *name;
     if (is_live(path)) return std::nullopt;
     std::string text = read_tail(path, tail_bytes);
@@ -175,7 +188,8 @@ std::optional<EarlierRun> earlier_run(const std::string& directory, int rank) {
       if (end == std::string::npos) break;
       text.resize(end);
       const std::size_t begin = text.rfind('\n');
-      const Json record = Json::parse(text.substr(begin == std::string::npos ? 0 : begin + 1), nullptr, false);
+      const Json record =
+          Json::parse(text.substr(begin == std::string::npos ? 0 : begin + 1), nullptr, false);
       if (!record.is_object()) continue;
       const double time = number(record, "time_unix");
       return EarlierRun{.first_start_unix = time - number(record, "run_seconds"),
@@ -189,7 +203,8 @@ std::optional<EarlierRun> earlier_run(const std::string& directory, int rank) {
 void retain_stamps(const std::string& directory, int keep) {
   std::map<std::string, std::vector<std::string>> stamps;
   for (const std::string& name : list(directory)) {
-    if (const std::string stamp = stamp_in(name); !stamp.empty()) stamps[stamp].push_back(directory + "/" + name);
+    if (const std::string stamp = stamp_in(name); !stamp.empty())
+      stamps[stamp].push_back(directory + "/" + name);
   }
   int surplus = static_cast<int>(stamps.size()) - keep;
   for (const auto& [stamp, paths] : stamps) {

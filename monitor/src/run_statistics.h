@@ -17,7 +17,8 @@ struct EarlierRun {
   std::int64_t last_step = 0;
 };
 
-/// Figures over the last log interval and over the whole run, side by side.  Tagged steps stay out of both.
+/// Figures over the last log interval and over the whole run, side by side.  Tagged steps stay out
+/// of both.
 class RunStatistics {
  public:
   RunStatistics(int window, double start_unix, std::optional<EarlierRun> earlier);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.h"
+
 #include "static_text.h"
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/sinks/sinks.h>
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <ctime>
-#include <pthread.h>
-#include <unistd.h>
+#include <filesystem>
 
 namespace flopmeter {
 namespace {
@@ -19,15 +21,16 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t ring_slots = 2048;
-constexpr auto poll_interval = 20ms;  // the training thread wakes nobody: that would be a system call
+constexpr auto poll_interval =
+    20ms;  // the training thread wakes nobody: that would be a system call
 constexpr auto busy_interval = 2ms;
 constexpr auto finish_deadline = 1800ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr std::int64_t memory_interval_ns = 20'000'000;
 constexpr std::int64_t counter_interval_ns = 100'000'000;
 
-/// Blocks all signals in the calling thread while it lives.  Those that a write may send to the thread itself are
-/// taken back, so that a full disk or a closed pipe does not end the program.
+/// Blocks all signals in the calling thread while it lives.  Those that a write may send to the
+/// thread itself are taken back, so that a full disk or a closed pipe does not end the program.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -106,22 +109,26 @@ void Monitor::Session::prepare_directory() {
   std::error_code ignored;  // write_run_json() tells it better
   std::filesystem::create_directories(run_.directory, ignored);
   // Room for the stamp of this start, which is not there yet.
-  if (run_.rank == 0 && options_.max_log_files > 0) retain_stamps(run_.directory, options_.max_log_files - 1);
+  if (run_.rank == 0 && options_.max_log_files > 0)
+    retain_stamps(run_.directory, options_.max_log_files - 1);
   run_.stamp = claim_stamp(run_.directory, run_.rank, now);
   const auto written = write_run_json(options_, connections_, run_, run_.rank != 0 || !stored);
   if (!written) note(written.error().message + "; training goes on");
-  if (const auto winner = stored_run_id(run_.directory); winner && options_.run_id.empty()) run_.run_id = *winner;
+  if (const auto winner = stored_run_id(run_.directory); winner && options_.run_id.empty())
+    run_.run_id = *winner;
 }
 
 Result<void> Monitor::Session::make_sinks() {
   std::vector<std::string> wanted = {"jsonl"};
   if (run_.rank == 0) {
-    for (const std::string_view name : {"perf_metrics", "perf_summary", "perf_realtime"}) wanted.emplace_back(name);
+    for (const std::string_view name : {"perf_metrics", "perf_summary", "perf_realtime"})
+      wanted.emplace_back(name);
     if (options_.console) wanted.emplace_back("console");
     if (options_.csv) wanted.emplace_back("csv");
     if (options_.tensorboard) {
-      wanted.push_back("tensorboard:" + (options_.tensorboard_dir.empty() ? run_.directory + "/tensorboard"
-                                                                          : options_.tensorboard_dir + "/flopmeter"));
+      wanted.push_back("tensorboard:" + (options_.tensorboard_dir.empty()
+                                             ? run_.directory + "/tensorboard"
+                                             : options_.tensorboard_dir + "/flopmeter"));
     }
   }
   if (!options_.prometheus_file.empty()) wanted.push_back("prometheus:" + options_.prometheus_file);
@@ -178,14 +185,17 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
     std::array<WideInt, dtype_count> flops{};
     for (std::size_t i = 0; i < dtype_count; ++i) flops[i] = record.model_flops_by_dtype[i];
     if (const auto missing = builder_.missing_peak(flops)) {
-      note("no MFU: the peak of " + (run_.peaks.device.empty() ? "this device" : run_.peaks.device) + " in " +
-           std::string{to_string(*missing)} + " is not known; give it with --peak TFLOPS or measure it with flopmeter peak");
+      note("no MFU: the peak of " +
+           (run_.peaks.device.empty() ? "this device" : run_.peaks.device) + " in " +
+           std::string{to_string(*missing)} +
+           " is not known; give it with --peak TFLOPS or measure it with flopmeter peak");
     }
   }
   statistics_->add(record);
   record.failed_writes = sinks_.failures();
   const std::int64_t cpu = thread_cpu_nanoseconds();
-  record.writer_seconds = Seconds{static_cast<double>(std::max<std::int64_t>(cpu - cpu_ns_, 0)) / 1e9};
+  record.writer_seconds =
+      Seconds{static_cast<double>(std::max<std::int64_t>(cpu - cpu_ns_, 0)) / 1e9};
   cpu_ns_ = cpu;
   sinks_.write(record, now_ns);
   failed_writes_.store(sinks_.failures(), std::memory_order_relaxed);
@@ -205,7 +215,8 @@ void Monitor::Session::open_counters() {
   auto opened = connections_.open_counters();
   if (!opened) {
     resolver_.set_counter(std::nullopt, static_text(opened.error().message));
-    note(opened.error().message + (options_.fallback_to_profiler ? "; FLOPs are counted instead" : ""));
+    note(opened.error().message +
+         (options_.fallback_to_profiler ? "; FLOPs are counted instead" : ""));
     return;
   }
   counters_ = *std::move(opened);
@@ -223,7 +234,8 @@ void Monitor::Session::read_counters(std::int64_t now_ns) {
     return;
   }
   if (counter_read_ns_ != 0) {
-    resolver_.set_counter((*total - counter_total_) * 1e9 / static_cast<double>(now_ns - counter_read_ns_), {});
+    resolver_.set_counter(
+        (*total - counter_total_) * 1e9 / static_cast<double>(now_ns - counter_read_ns_), {});
   }
   counter_total_ = *total;
   counter_read_ns_ = now_ns;
@@ -233,7 +245,8 @@ void Monitor::Session::drain(std::int64_t now_ns) {
   while (Slot* slot = ring_.front()) {
     try {
       handle(*slot, now_ns);
-    } catch (...) {  // an allocation that failed, a callback that threw: this record is lost, the next may do
+    } catch (...) {  // an allocation that failed, a callback that threw: this record is lost, the
+                     // next may do
       failed_writes_.fetch_add(1, std::memory_order_relaxed);
     }
     ring_.pop();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Monitor::Session: everything a running monitor owns.  The training thread uses the noter; one background thread
-// owns the rest.  The thread holds the session too, so that a write that never returns delays nobody's exit.
+// Monitor::Session: everything a running monitor owns.  The training thread uses the noter; one
+// background thread owns the rest.  The thread holds the session too, so that a write that never
+// returns delays nobody's exit.
 #pragma once
 
 #include "flop_resolver.h"
@@ -72,7 +73,8 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   std::int64_t cpu_ns_ = 0;
   bool warned_peak_ = false;
 
-  mutable std::mutex mutex_;  ///< guards what follows; never taken by the training thread inside a step
+  mutable std::mutex
+      mutex_;  ///< guards what follows; never taken by the training thread inside a step
   std::condition_variable wake_;
   std::condition_variable done_;
   bool stopping_ = false;

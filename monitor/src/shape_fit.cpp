@@ -51,8 +51,8 @@ void ShapeFit::add(const BatchShape& shape, const FlopEstimate& flops) {
   solve();
 }
 
-/// Gram-Schmidt on columns scaled to length one.  A column that the ones before it already span is left out, so a
-/// loop that never pads or never shows an image needs no counts to prove it.
+/// Gram-Schmidt on columns scaled to length one.  A column that the ones before it already span is
+/// left out, so a loop that never pads or never shows an image needs no counts to prove it.
 void ShapeFit::solve() {
   const std::size_t n = samples_.size();
   std::vector<std::vector<long double>> basis;

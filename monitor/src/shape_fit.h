@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShapeFit: FLOPs as a function of a batch's shape, learned from counts where no model configuration tells them.
+// ShapeFit: FLOPs as a function of a batch's shape, learned from counts where no model
+// configuration tells them.
 //
-// A transformer's FLOPs are a sum of terms that each grow with one of a few quantities: tokens (linears), pairs of
-// tokens (attention), sequences (heads on one position), patches and pairs of patches (a vision tower).  Counts of a
-// handful of different shapes determine the coefficients; least squares finds them, and a count that the rest
-// predicts well shows that they are right.
+// A transformer's FLOPs are a sum of terms that each grow with one of a few quantities: tokens
+// (linears), pairs of tokens (attention), sequences (heads on one position), patches and pairs of
+// patches (a vision tower).  Counts of a handful of different shapes determine the coefficients;
+// least squares finds them, and a count that the rest predicts well shows that they are right.
 #pragma once
 
 #include "slot.h"

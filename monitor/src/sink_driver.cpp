@@ -18,7 +18,8 @@ void SinkDriver::failed(Entry& entry, std::int64_t now_ns, const std::string& wh
   entry.not_before_ns = now_ns + entry.pause_ns;
   if (entry.said) return;
   entry.said = true;
-  say_("output " + entry.name + " failed: " + why + "; training goes on, it is tried again from time to time");
+  say_("output " + entry.name + " failed: " + why +
+       "; training goes on, it is tried again from time to time");
 }
 
 template <class Call>
@@ -41,12 +42,14 @@ void SinkDriver::attempt(Entry& entry, std::int64_t now_ns, Call&& call) {
 }
 
 void SinkDriver::write(const StepRecord& record, std::int64_t now_ns) {
-  for (Entry& entry : entries_) attempt(entry, now_ns, [&](Sink& sink) { return sink.write(record); });
+  for (Entry& entry : entries_)
+    attempt(entry, now_ns, [&](Sink& sink) { return sink.write(record); });
 }
 
 void SinkDriver::flush(std::int64_t now_ns) {
   for (Entry& entry : entries_) {
-    if (now_ns >= entry.not_before_ns) attempt(entry, now_ns, [](Sink& sink) { return sink.flush(); });
+    if (now_ns >= entry.not_before_ns)
+      attempt(entry, now_ns, [](Sink& sink) { return sink.flush(); });
   }
 }
 

@@ -11,14 +11,17 @@
 
 namespace flopmeter {
 
-/// Drives the sinks so that none of them can hurt: whatever one throws or reports is counted, said once, and
-/// followed by a pause that doubles with every further failure.  Used by the writing thread alone.
+/// Drives the sinks so that none of them can hurt: whatever one throws or reports is counted, said
+/// once, and followed by a pause that doubles with every further failure.  Used by the writing
+/// thread alone.
 class SinkDriver {
  public:
   using Say = std::function<void(const std::string&)>;
   explicit SinkDriver(Say say) : say_(std::move(say)) {}
 
-  void add(std::string name, std::unique_ptr<Sink> sink) { entries_.push_back({std::move(name), std::move(sink)}); }
+  void add(std::string name, std::unique_ptr<Sink> sink) {
+    entries_.push_back({std::move(name), std::move(sink)});
+  }
 
   void write(const StepRecord& record, std::int64_t now_ns);
   void flush(std::int64_t now_ns);

@@ -7,7 +7,8 @@
 namespace flopmeter {
 namespace {
 
-/// The finaliser of splitmix64: spreads small numbers over 64 bits, so that sums of them tell shapes apart.
+/// The finaliser of splitmix64: spreads small numbers over 64 bits, so that sums of them tell
+/// shapes apart.
 std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -16,7 +17,8 @@ std::uint64_t mix(std::uint64_t x) noexcept {
 }
 
 std::int32_t narrow(std::int64_t value) noexcept {
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::int32_t>::max()));
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(value, 0, std::numeric_limits<std::int32_t>::max()));
 }
 
 }  // namespace
@@ -38,7 +40,9 @@ void ShapeNote::add_sequences(std::int64_t length, std::int64_t count) noexcept 
 }
 
 void ShapeNote::add_image(const ImageGrid& grid) noexcept {
-  const auto part = [](std::int32_t value) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)); };
+  const auto part = [](std::int32_t value) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(value));
+  };
   signature += mix(mix(part(grid.t) << 40U) ^ mix(part(grid.h) << 20U) ^ part(grid.w));
   if (image_count == most_images) {
     too_many = true;

@@ -19,7 +19,8 @@ struct ShapeNote {
   std::uint16_t image_count = 0;
   bool too_many = false;  ///< did not fit: no estimate from it
   std::int64_t padded_length = 0;
-  std::uint64_t signature = 0;  ///< equal for equal shapes, whatever their order; 0: nothing is known
+  std::uint64_t signature =
+      0;  ///< equal for equal shapes, whatever their order; 0: nothing is known
   std::array<SequenceGroup, most_groups> groups;
   std::array<ImageGrid, most_images> images;
 
@@ -42,7 +43,7 @@ struct Slot {
   StepRecord record;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  bool counted = false;    ///< the record's FLOPs are the count of this step
+  bool counted = false;     ///< the record's FLOPs are the count of this step
   bool backed_off = false;  ///< counting had passed the budget
   ShapeNote shape;
 };

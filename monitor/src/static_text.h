@@ -5,7 +5,8 @@
 
 namespace flopmeter {
 
-/// `text` in memory that stays for the life of the process: records point at it from wherever they are kept.
+/// `text` in memory that stays for the life of the process: records point at it from wherever they
+/// are kept.
 std::string_view static_text(std::string_view text);
 
 }  // namespace flopmeter

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_noter.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <limits>
-#include <pthread.h>
 
 namespace flopmeter {
 namespace {
 
-std::uintptr_t this_thread_token() noexcept { return pthread_self(); }
+std::uintptr_t this_thread_token() noexcept {
+  return pthread_self();
+}
 
-Seconds seconds(std::int64_t nanoseconds) noexcept { return {static_cast<double>(nanoseconds) / 1e9}; }
+Seconds seconds(std::int64_t nanoseconds) noexcept {
+  return {static_cast<double>(nanoseconds) / 1e9};
+}
 
 /// The number nearest to `value` that 64 bits hold: a loop may say anything.
 std::int64_t clamped(WideInt value) noexcept {
@@ -45,7 +50,8 @@ bool StepNoter::bad_call() noexcept {
   return false;
 }
 
-/// Whether this thread may act on the step: it is the step's own, or there is none and one may start.
+/// Whether this thread may act on the step: it is the step's own, or there is none and one may
+/// start.
 bool StepNoter::enter(bool may_start) noexcept {
   const std::uintptr_t self = this_thread_token();
   std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
@@ -105,10 +111,14 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
     if (!input.padded_tokens && input.padded_length > 0) {
       add(record.padded_tokens, clamped(WideInt{count} * input.padded_length));
     }
-  } else if (input.tokens && input.samples && *input.samples > 0 && *input.tokens % *input.samples == 0) {
+  } else if (input.tokens && input.samples && *input.samples > 0 &&
+             *input.tokens % *input.samples == 0) {
     now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
   }
-  add(record.tokens, input.tokens ? input.tokens : count != 0 ? std::optional{clamped(sum)} : std::nullopt);
+  add(record.tokens,
+      input.tokens ? input.tokens
+      : count != 0 ? std::optional{clamped(sum)}
+                   : std::nullopt);
   for (const ImageGrid& grid : input.images) now_.shape.add_image(grid);
   if (has_batch(input)) {
     record.micro_steps = has_batch_ ? record.micro_steps + 1 : 1;
@@ -117,7 +127,8 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
   if (input.flops) {
     const auto flops = static_cast<std::uint64_t>(std::max<WideInt>(input.flops->value, 0));
     record.model_flops_by_dtype[static_cast<std::size_t>(input.flops_dtype)] += flops;
-    record.model_flops = Flops{record.model_flops.value_or(Flops{}).value + static_cast<WideInt>(flops)};
+    record.model_flops =
+        Flops{record.model_flops.value_or(Flops{}).value + static_cast<WideInt>(flops)};
     record.flops_source = FlopsSource::given;
   }
 }
@@ -125,7 +136,8 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
 void StepNoter::begin_step(const StepInput& input) noexcept {
   if (!enter(true)) return;
   const std::int64_t now = clock_.monotonic();
-  if (state_ == State::open || state_ == State::aside) bad_call();  // the step before was left open: forget it
+  if (state_ == State::open || state_ == State::aside)
+    bad_call();  // the step before was left open: forget it
   if (state_ == State::early) {
     state_ = State::open;
     ++calls_;
@@ -184,14 +196,17 @@ void StepNoter::stop_counting(std::int64_t step_ns) noexcept {
     record.recompute_flops = Flops{static_cast<WideInt>(recompute)};
     record.unpriced_calls = work.unpriced_calls;
     record.flops_source = FlopsSource::counted;
-    for (std::size_t i = work.attention_calls.size(); i-- > 0;) {  // the least certain kind speaks for the step
+    for (std::size_t i = work.attention_calls.size();
+         i-- > 0;) {  // the least certain kind speaks for the step
       if (work.attention_calls[i] == 0) continue;
       record.attention_pairs = static_cast<AttentionPairs>(i);
       break;
     }
     const double counting_ns = static_cast<double>(work.calls) * source_->nanoseconds_per_call();
     cost_ns += counting_ns;
-    plan_.counted(effective_steps_, now_.shape.signature, counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
+    plan_.counted(effective_steps_,
+                  now_.shape.signature,
+                  counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
   }
   now_.backed_off = plan_.backed_off();
   record.monitor_seconds = Seconds{cost_ns / 1e9};
@@ -295,7 +310,9 @@ void StepNoter::end_phase(Phase phase) noexcept {
     return;
   }
   const auto begin = stack_.begin();
-  const auto at = std::find(std::make_reverse_iterator(begin + static_cast<std::ptrdiff_t>(depth_)), stack_.rend(), phase);
+  const auto at = std::find(std::make_reverse_iterator(begin + static_cast<std::ptrdiff_t>(depth_)),
+                            stack_.rend(),
+                            phase);
   if (at == stack_.rend()) {
     bad_call();
     return;

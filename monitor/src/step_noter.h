@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepNoter: the part of the monitor that runs on the training thread.  It reads clocks and counters into fixed
-// memory and passes finished steps to the ring; no call allocates, locks, or enters the kernel.
+// StepNoter: the part of the monitor that runs on the training thread.  It reads clocks and
+// counters into fixed memory and passes finished steps to the ring; no call allocates, locks, or
+// enters the kernel.
 #pragma once
 
 #include "measure_plan.h"
@@ -19,7 +20,10 @@ namespace flopmeter {
 /// Calls of one step come from one thread; calls from others meanwhile are counted and ignored.
 class StepNoter {
  public:
-  StepNoter(const Options& options, const Connections& connections, std::string_view convention, Ring<Slot>& ring);
+  StepNoter(const Options& options,
+            const Connections& connections,
+            std::string_view convention,
+            Ring<Slot>& ring);
 
   void begin_step(const StepInput& input) noexcept;
   void micro_step(const StepInput& input) noexcept;
@@ -31,10 +35,18 @@ class StepNoter {
 
   [[nodiscard]] MeasurePlan& plan() noexcept { return plan_; }
   [[nodiscard]] const MeasurePlan& plan() const noexcept { return plan_; }
-  [[nodiscard]] bool measuring() const noexcept { return measuring_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t misuse() const noexcept { return misuse_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool measuring() const noexcept {
+    return measuring_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t steps() const noexcept {
+    return steps_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t dropped() const noexcept {
+    return dropped_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t misuse() const noexcept {
+    return misuse_.load(std::memory_order_relaxed);
+  }
 
   /// Nanoseconds that one call of this class costs; measured once, at start.
   void calibrate() noexcept;

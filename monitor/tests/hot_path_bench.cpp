@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a step costs the training thread: begin, six phase marks, end, with all file outputs on.  Prints percentiles;
-// with the argument "quiet" it only runs, for callgrind and strace; getppid() marks where the steps begin and end.
+// What a step costs the training thread: begin, six phase marks, end, with all file outputs on.
+// Prints percentiles; with the argument "quiet" it only runs, for callgrind and strace; getppid()
+// marks where the steps begin and end.
 #include "support.h"
+
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 #include <thread>
-#include <unistd.h>
 
 using namespace flopmeter;
 
@@ -38,12 +40,15 @@ int main(int argc, char** argv) {
   getppid();
   monitor->finish();
   std::sort(times.begin(), times.end());
-  const auto at = [&](double share) { return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))]; };
-  std::printf("begin + 6 phase marks + end: p50 %lld ns, p99 %lld ns, p99.9 %lld ns; dropped %llu of %d\n",
-              static_cast<long long>(at(0.5)),
-              static_cast<long long>(at(0.99)),
-              static_cast<long long>(at(0.999)),
-              static_cast<unsigned long long>(monitor->status().dropped),
-              steps);
+  const auto at = [&](double share) {
+    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+  };
+  std::printf(
+      "begin + 6 phase marks + end: p50 %lld ns, p99 %lld ns, p99.9 %lld ns; dropped %llu of %d\n",
+      static_cast<long long>(at(0.5)),
+      static_cast<long long>(at(0.99)),
+      static_cast<long long>(at(0.999)),
+      static_cast<unsigned long long>(monitor->status().dropped),
+      steps);
   return 0;
 }

@@ -52,7 +52,8 @@ class TestEstimator final : public FlopEstimator {
   [[nodiscard]] std::optional<FlopEstimate> estimate(const BatchShape& shape) const override {
     FlopEstimate flops;
     std::uint64_t model = 0;
-    for (const auto& group : shape.sequences) model += static_cast<std::uint64_t>(group.count) * forward_of(group.length) * 3;
+    for (const auto& group : shape.sequences)
+      model += static_cast<std::uint64_t>(group.count) * forward_of(group.length) * 3;
     model = static_cast<std::uint64_t>(static_cast<double>(model) * factor_);
     flops.model[static_cast<std::size_t>(Dtype::bf16)] = model;
     flops.hardware[static_cast<std::size_t>(Dtype::bf16)] = model / 3 * 4;
@@ -61,7 +62,8 @@ class TestEstimator final : public FlopEstimator {
   }
   [[nodiscard]] std::string_view convention() const override { return "test"; }
   static std::uint64_t forward_of(std::int64_t length) {
-    return static_cast<std::uint64_t>(length) * 2'000'000 + static_cast<std::uint64_t>(length * length) * 512;
+    return static_cast<std::uint64_t>(length) * 2'000'000 +
+           static_cast<std::uint64_t>(length * length) * 512;
   }
 
  private:
@@ -89,7 +91,9 @@ struct Rig {
   void step(Monitor& monitor, std::int64_t batch = 4, std::int64_t length = 128, double scale = 1) {
     std::vector<std::int64_t> lengths(static_cast<std::size_t>(batch), length);
     monitor.begin_step({.sequence_lengths = lengths});
-    source.work(static_cast<std::uint64_t>(static_cast<double>(batch) * static_cast<double>(TestEstimator::forward_of(length)) * scale));
+    source.work(static_cast<std::uint64_t>(static_cast<double>(batch) *
+                                           static_cast<double>(TestEstimator::forward_of(length)) *
+                                           scale));
     HandClock::advance(10'000'000);
     monitor.end_step();
   }
@@ -98,7 +102,8 @@ struct Rig {
 
 /// Waits until the writing thread has seen all steps, as a real loop's step time would let it.
 void settle(const Monitor& monitor) {
-  while (monitor.status().written < monitor.status().steps) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  while (monitor.status().written < monitor.status().steps)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
 TEST(Modes, auto_counts_every_step_and_mfu_leaves_recompute_out) {
@@ -117,7 +122,8 @@ TEST(Modes, auto_counts_every_step_and_mfu_leaves_recompute_out) {
     EXPECT_EQ(record["recompute_flops"].get<std::uint64_t>(), forward);
     EXPECT_EQ(record["estimated_flops"].get<std::uint64_t>(), 3 * forward);
     EXPECT_EQ(record["attention_pairs"], "exact");
-    EXPECT_NEAR(record["mfu"].get<double>(), 3.0 * static_cast<double>(forward) / 1e12 / 0.01, 1e-9);
+    EXPECT_NEAR(
+        record["mfu"].get<double>(), 3.0 * static_cast<double>(forward) / 1e12 / 0.01, 1e-9);
   }
 }
 
@@ -187,7 +193,8 @@ TEST(Modes, estimate_never_counts) {
     EXPECT_EQ(monitor->status().measurements, 0U);
   }
   EXPECT_EQ(run.records()[7]["flops_source"], "estimate");
-  EXPECT_EQ(run.records()[7]["model_flops"].get<std::uint64_t>(), 12 * TestEstimator::forward_of(128));
+  EXPECT_EQ(run.records()[7]["model_flops"].get<std::uint64_t>(),
+            12 * TestEstimator::forward_of(128));
 }
 
 TEST(Modes, smart_calibrates_and_counts_anew_every_n_steps) {
@@ -219,14 +226,16 @@ double smart_error(Rig& run, std::uint64_t& measurements) {
     for (int i = 0; i < 2000; ++i) {
       const auto length = static_cast<std::int64_t>(32 + 16 * (random() % 64));
       const auto batch = static_cast<std::int64_t>(1 + random() % 8);
-      truth += 3.0 * static_cast<double>(batch) * static_cast<double>(TestEstimator::forward_of(length));
+      truth +=
+          3.0 * static_cast<double>(batch) * static_cast<double>(TestEstimator::forward_of(length));
       run.step(*monitor, batch, length);
       if (i < 300) settle(*monitor);
     }
     measurements = monitor->status().measurements;
   }
   double sum = 0;
-  for (const Json& record : run.records()) sum += record["model_flops"].is_null() ? 0 : record["model_flops"].get<double>();
+  for (const Json& record : run.records())
+    sum += record["model_flops"].is_null() ? 0 : record["model_flops"].get<double>();
   return std::abs(sum / truth - 1);
 }
 
@@ -246,7 +255,8 @@ TEST(Modes, smart_learns_the_shapes_without_a_model_configuration) {
   EXPECT_LE(measurements, 20U);
   const auto records = run.records();
   int known = 0;
-  for (std::size_t i = 200; i < records.size(); ++i) known += records[i]["flops_source"] == "calibrated" ? 1 : 0;
+  for (std::size_t i = 200; i < records.size(); ++i)
+    known += records[i]["flops_source"] == "calibrated" ? 1 : 0;
   EXPECT_GT(known, 1700);
 }
 
@@ -291,7 +301,8 @@ TEST(Modes, a_count_under_half_of_the_estimate_shows_the_estimate_and_why) {
   const auto records = run.records();
   EXPECT_EQ(records[2]["flops_source"], "estimate");
   EXPECT_THAT(records[2]["flops_note"].get<std::string>(), HasSubstr("under half of the estimate"));
-  EXPECT_EQ(records[2]["model_flops"].get<double>(), 2.5 * records[2]["counted_flops"].get<double>());
+  EXPECT_EQ(records[2]["model_flops"].get<double>(),
+            2.5 * records[2]["counted_flops"].get<double>());
 }
 
 TEST(Modes, more_shapes_than_fit_leave_no_estimate_but_a_count) {
@@ -351,7 +362,9 @@ TEST(Modes, hybrid_with_counters_gives_a_hardware_figure_and_no_mfu) {
   Connections connections;
   connections.source = &rig.source;
   connections.peaks.set(Dtype::fp32, {1e12});
-  connections.open_counters = []() -> Result<std::unique_ptr<FlopCounters>> { return std::unique_ptr<FlopCounters>{new FakeCounters}; };
+  connections.open_counters = []() -> Result<std::unique_ptr<FlopCounters>> {
+    return std::unique_ptr<FlopCounters>{new FakeCounters};
+  };
   {
     auto monitor = Monitor::start(rig.options, std::move(connections));
     std::this_thread::sleep_for(std::chrono::milliseconds{300});

@@ -14,7 +14,9 @@ namespace {
 
 using testing::HasSubstr;
 
-std::int64_t nanoseconds(const Json& seconds) { return std::llround(seconds.get<double>() * 1e9); }
+std::int64_t nanoseconds(const Json& seconds) {
+  return std::llround(seconds.get<double>() * 1e9);
+}
 
 TEST(Monitor, nested_phases_sum_to_the_step_to_the_nanosecond) {
   TemporaryDirectory directory;
@@ -88,7 +90,8 @@ TEST(Monitor, micro_steps_add_up_and_tokens_come_from_lengths) {
     const ImageGrid grids[] = {{1, 4, 6}};
     monitor->begin_step();
     for (int micro = 0; micro < 4; ++micro) {
-      monitor->micro_step({.visual_tokens = 6, .sequence_lengths = lengths, .padded_length = 8, .images = grids});
+      monitor->micro_step(
+          {.visual_tokens = 6, .sequence_lengths = lengths, .padded_length = 8, .images = grids});
     }
     monitor->end_step();
   }
@@ -116,7 +119,7 @@ TEST(Monitor, tagged_steps_stay_out_of_the_averages) {
       HandClock::advance(ns);
       monitor->end_step();
     };
-    step(1'000'000, StepTag::train);       // half of the peak
+    step(1'000'000, StepTag::train);  // half of the peak
     step(900'000'000, StepTag::compile);
     step(900'000'000, StepTag::evaluation);
     step(1'000'000, StepTag::train);
@@ -217,7 +220,8 @@ TEST(Monitor, subscribers_get_finished_records) {
   for (int i = 0; i < 10; ++i) auto step = monitor->step({.tokens = i});
   monitor->finish();
   int count = 0;
-  while (const auto record = all->next(std::chrono::milliseconds{100})) EXPECT_EQ(*record->tokens, count++);
+  while (const auto record = all->next(std::chrono::milliseconds{100}))
+    EXPECT_EQ(*record->tokens, count++);
   EXPECT_EQ(count, 10);
   EXPECT_TRUE(all->closed());
   EXPECT_EQ(few->dropped(), 6U);

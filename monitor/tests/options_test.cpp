@@ -69,7 +69,8 @@ monitoring:
 
 TEST(Options, an_unknown_key_is_an_error_with_its_place_and_the_nearest) {
   Options options;
-  const auto done = apply_yaml(options, "monitoring:\n  mfu_calculation_mod: smart\n", "config.yaml");
+  const auto done =
+      apply_yaml(options, "monitoring:\n  mfu_calculation_mod: smart\n", "config.yaml");
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message, HasSubstr("config.yaml line 2"));
   EXPECT_THAT(done.error().message, HasSubstr("did you mean monitoring.mfu_calculation_mode"));
@@ -83,7 +84,8 @@ TEST(Options, a_bad_value_is_an_error_and_changes_nothing) {
   Options options;
   const auto done = apply_yaml(options, "flopmeter:\n  breakdown: true\n  log_interval: -5\n");
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().message, HasSubstr("log_interval is '-5' but must be a whole number, 1 or more"));
+  EXPECT_THAT(done.error().message,
+              HasSubstr("log_interval is '-5' but must be a whole number, 1 or more"));
   EXPECT_FALSE(options.breakdown);
   EXPECT_FALSE(apply_yaml(options, "flopmeter: {mode: turbo}"));
   EXPECT_FALSE(apply_yaml(options, "a: [1, 2"));
@@ -94,8 +96,17 @@ TEST(Options, every_flag_has_its_effect_and_its_no_form) {
   Options options = flag_defaults();
   EXPECT_FALSE(options.enabled);
   EXPECT_FALSE(options.console);
-  const std::string on[] = {"--enable-perf-monitor", "--perf-log-interval", "7", "--perf-log-dir=/x", "--perf-console-output",
-                            "--no-perf-memory-tracking", "--perf-breakdown", "--perf-max-log-files", "4", "--train-iters", "100"};
+  const std::string on[] = {"--enable-perf-monitor",
+                            "--perf-log-interval",
+                            "7",
+                            "--perf-log-dir=/x",
+                            "--perf-console-output",
+                            "--no-perf-memory-tracking",
+                            "--perf-breakdown",
+                            "--perf-max-log-files",
+                            "4",
+                            "--train-iters",
+                            "100"};
   const auto rest = apply_arguments(options, on);
   ASSERT_TRUE(rest) << rest.error().message;
   EXPECT_THAT(*rest, ElementsAre("--train-iters", "100"));
@@ -106,7 +117,10 @@ TEST(Options, every_flag_has_its_effect_and_its_no_form) {
   EXPECT_FALSE(options.memory);
   EXPECT_TRUE(options.breakdown);
   EXPECT_EQ(options.max_log_files, 4);
-  const std::string off[] = {"--no-enable-perf-monitor", "--no-perf-console-output", "--perf-memory-tracking", "--no-perf-breakdown"};
+  const std::string off[] = {"--no-enable-perf-monitor",
+                             "--no-perf-console-output",
+                             "--perf-memory-tracking",
+                             "--no-perf-breakdown"};
   ASSERT_TRUE(apply_arguments(options, off));
   EXPECT_FALSE(options.enabled);
   EXPECT_FALSE(options.console);
@@ -116,10 +130,12 @@ TEST(Options, every_flag_has_its_effect_and_its_no_form) {
 
 TEST(Options, flags_that_the_training_program_knows_too_stay_where_they_are) {
   Options options;
-  const std::string arguments[] = {"--tensorboard", "--tensorboard-dir", "./tb", "--", "--perf-breakdown"};
+  const std::string arguments[] = {
+      "--tensorboard", "--tensorboard-dir", "./tb", "--", "--perf-breakdown"};
   const auto rest = apply_arguments(options, arguments);
   ASSERT_TRUE(rest);
-  EXPECT_THAT(*rest, ElementsAre("--tensorboard", "--tensorboard-dir", "./tb", "--", "--perf-breakdown"));
+  EXPECT_THAT(*rest,
+              ElementsAre("--tensorboard", "--tensorboard-dir", "./tb", "--", "--perf-breakdown"));
   EXPECT_TRUE(options.tensorboard);
   EXPECT_EQ(options.tensorboard_dir, "./tb");
   EXPECT_FALSE(options.breakdown);
@@ -132,7 +148,8 @@ TEST(Options, wrong_flags_are_errors_with_the_nearest) {
     const auto rest = apply_arguments(options, list);
     return rest ? "" : rest.error().message;
   };
-  EXPECT_THAT(message({"--perf-log-intervall", "3"}), HasSubstr("did you mean --perf-log-interval"));
+  EXPECT_THAT(message({"--perf-log-intervall", "3"}),
+              HasSubstr("did you mean --perf-log-interval"));
   EXPECT_THAT(message({"--perf-log-interval"}), HasSubstr("needs a value"));
   EXPECT_THAT(message({"--perf-log-interval", "ten"}), HasSubstr("must be a whole number"));
   EXPECT_THAT(message({"train.system.perf_log_intervl=3"}), HasSubstr("perf_log_interval"));
@@ -140,18 +157,24 @@ TEST(Options, wrong_flags_are_errors_with_the_nearest) {
 
 TEST(Options, hydra_words_are_taken_and_others_left) {
   Options options;
-  const std::string words[] = {"action=run", "train.system.enable_perf_monitor=true", "+train.system.perf_log_interval=10",
-                               "train.system.perf_log_dir=./outputs", "train.data.data_path=../x", "train=7b_with_perf_monitor"};
+  const std::string words[] = {"action=run",
+                               "train.system.enable_perf_monitor=true",
+                               "+train.system.perf_log_interval=10",
+                               "train.system.perf_log_dir=./outputs",
+                               "train.data.data_path=../x",
+                               "train=7b_with_perf_monitor"};
   const auto rest = apply_arguments(options, words);
   ASSERT_TRUE(rest) << rest.error().message;
-  EXPECT_THAT(*rest, ElementsAre("action=run", "train.data.data_path=../x", "train=7b_with_perf_monitor"));
+  EXPECT_THAT(*rest,
+              ElementsAre("action=run", "train.data.data_path=../x", "train=7b_with_perf_monitor"));
   EXPECT_EQ(options.log_interval, 10);
   EXPECT_EQ(options.directory, "./outputs");
 }
 
 TEST(Options, the_environment_sets_any_option) {
   Options options;
-  const char* environment[] = {"PATH=/bin", "FLOPMETER_MODE=hybrid", "FLOPMETER_LOG_INTERVAL=3", nullptr};
+  const char* environment[] = {
+      "PATH=/bin", "FLOPMETER_MODE=hybrid", "FLOPMETER_LOG_INTERVAL=3", nullptr};
   ASSERT_TRUE(apply_environment(options, environment));
   EXPECT_EQ(options.mode, Mode::hybrid);
   EXPECT_EQ(options.log_interval, 3);

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monitor must not hurt the run: no allocation or wait on the training thread, forks, stalled and failing
-// outputs, kills.  FLOPMETER_LONG=1 runs the long forms.
+// The monitor must not hurt the run: no allocation or wait on the training thread, forks, stalled
+// and failing outputs, kills.  FLOPMETER_LONG=1 runs the long forms.
 #include "allocation_watch.h"
 #include "support.h"
 
 #include <flopmeter/monitor/monitor.h>
 #include <flopmeter/sources/process_memory.h>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
-#include <fcntl.h>
 #include <random>
 #include <thread>
-#include <unistd.h>
 
 namespace flopmeter {
 namespace {
@@ -28,7 +27,9 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-bool long_form() { return std::getenv("FLOPMETER_LONG") != nullptr; }
+bool long_form() {
+  return std::getenv("FLOPMETER_LONG") != nullptr;
+}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -83,7 +84,9 @@ TEST(Reliability, forked_children_do_nothing_and_end) {
       monitor->end_step();
       monitor->finish();
       const bool off = !monitor->enabled() && !monitor->status().disabled.empty();
-      { Monitor gone = *std::move(monitor); }  // its destructor must not wait for a thread that is not here
+      {
+        Monitor gone = *std::move(monitor);
+      }  // its destructor must not wait for a thread that is not here
       _exit(off ? 0 : 1);
     }
     int status = 0;
@@ -218,7 +221,9 @@ TEST(Reliability, a_file_size_limit_ends_nothing) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_GT(read_records(directory).size(), 5U);  // and every line of it parses
-  EXPECT_LE(std::filesystem::file_size(directory.path() + "/" + directory.names("records_").front()), 20'000U);
+  EXPECT_LE(
+      std::filesystem::file_size(directory.path() + "/" + directory.names("records_").front()),
+      20'000U);
 }
 
 TEST(Reliability, no_descriptors_left_ends_nothing) {
@@ -264,7 +269,8 @@ TEST(Reliability, a_killed_run_stays_readable_and_loses_less_than_a_second) {
     EXPECT_LT(killed - records.back()["time_unix"].get<double>(), 1.0);
     for (const auto& name : directory.names("perf_summary_")) {
       if (!name.ends_with(".tmp")) {
-        EXPECT_FALSE(Json::parse(read_file(directory.path() + "/" + name), nullptr, false).is_discarded());
+        EXPECT_FALSE(
+            Json::parse(read_file(directory.path() + "/" + name), nullptr, false).is_discarded());
       }
     }
     const std::string log = read_file(directory.path() + "/training_log.json");
@@ -278,7 +284,8 @@ TEST(Reliability, the_thread_is_one_named_and_deaf_to_signals) {
   const auto threads = [] {
     std::vector<std::string> status;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-      if (read_file(task.path() / "comm") == "flopmeter\n") status.push_back(read_file(task.path() / "status"));
+      if (read_file(task.path() / "comm") == "flopmeter\n")
+        status.push_back(read_file(task.path() / "status"));
     }
     return status;
   };
@@ -288,7 +295,8 @@ TEST(Reliability, the_thread_is_one_named_and_deaf_to_signals) {
   six_phases(*monitor);
   while (monitor->status().written == 0) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(threads().size(), before + 1);
-  EXPECT_THAT(threads().back(), HasSubstr("SigBlk:\tfffffffe7ffbfeff"));  // all but those that cannot be blocked
+  EXPECT_THAT(threads().back(),
+              HasSubstr("SigBlk:\tfffffffe7ffbfeff"));  // all but those that cannot be blocked
   sigset_t mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &mask);
   EXPECT_EQ(sigismember(&mask, SIGINT), 0);
@@ -324,7 +332,9 @@ TEST(Reliability, old_stamps_go_but_never_a_live_one) {
   TemporaryDirectory directory;
   for (int i = 0; i < 6; ++i) {
     const std::string stamp = "2020010" + std::to_string(i + 1) + "_000000";
-    for (const std::string& name : {"perf_metrics_" + stamp + ".log", "perf_summary_" + stamp + ".json", "records_" + stamp + ".rank0.jsonl"}) {
+    for (const std::string& name : {"perf_metrics_" + stamp + ".log",
+                                    "perf_summary_" + stamp + ".json",
+                                    "records_" + stamp + ".rank0.jsonl"}) {
       std::ofstream{directory.path() + "/" + name} << "x";
     }
   }

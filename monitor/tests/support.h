@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the monitor's tests share: a directory that goes away, a clock turned by hand, and records read back.
+// What the monitor's tests share: a directory that goes away, a clock turned by hand, and records
+// read back.
 #pragma once
 
 #include <flopmeter/monitor/monitor.h>
@@ -36,7 +37,8 @@ class TemporaryDirectory {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -72,7 +74,8 @@ inline std::vector<Json> parse_lines(const std::string& text) {
 inline std::vector<Json> read_records(const TemporaryDirectory& directory, std::size_t start = 0) {
   auto files = directory.names("records_");
   std::erase_if(files, [](const std::string& name) { return !name.ends_with(".jsonl"); });
-  return start < files.size() ? parse_lines(read_file(directory.path() + "/" + files[start])) : std::vector<Json>{};
+  return start < files.size() ? parse_lines(read_file(directory.path() + "/" + files[start]))
+                              : std::vector<Json>{};
 }
 
 inline Options quiet(const TemporaryDirectory& directory) {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line a log interval for people, MFU first; colour only on a terminal.  A terminal or pipe that does not take
-// the line at once loses it: nothing ever waits for a reader.
+// One line a log interval for people, MFU first; colour only on a terminal.  A terminal or pipe
+// that does not take the line at once loses it: nothing ever waits for a reader.
 #include "../src/interval_rows.h"
 #include "../src/output_file.h"
 
 #include <flopmeter/core/step_builder.h>
 #include <flopmeter/core/text.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <poll.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
 
 namespace flopmeter {
 namespace {
@@ -34,7 +35,8 @@ class ConsoleSink final : public Sink {
     const auto row = rows_.rest();
     if (const auto last = row ? put(*row) : Result<void>{}; !last) return last;
     for (const Finding& finding : findings) {
-      if (const auto said = say(printable(finding.summary + "  " + finding.remedy) + "\n"); !said) return said;
+      if (const auto said = say(printable(finding.summary + "  " + finding.remedy) + "\n"); !said)
+        return said;
     }
     return {};
   }
@@ -51,7 +53,8 @@ class ConsoleSink final : public Sink {
   }
 
   Result<void> put(const IntervalRow& row) {
-    std::string line = colour_ ? "\x1b[1;36mMFU " + mfu_text(row) + "\x1b[0m" : "MFU " + mfu_text(row);
+    std::string line =
+        colour_ ? "\x1b[1;36mMFU " + mfu_text(row) + "\x1b[0m" : "MFU " + mfu_text(row);
     const auto part = [&line](const std::string& text) { line.append(" | ").append(text); };
     if (row.last.mfu_run) line.append(" (run " + percent(*row.last.mfu_run) + ")");
     part("step " + std::to_string(row.last.step));
@@ -70,8 +73,10 @@ class ConsoleSink final : public Sink {
 
   Result<void> say(std::string_view text) const {
     pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
-    if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0) return system_error("write to", "the console", EAGAIN);
-    if (::write(fd_, text.data(), text.size()) < 0) return system_error("write to", "the console", errno);
+    if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0)
+      return system_error("write to", "the console", EAGAIN);
+    if (::write(fd_, text.data(), text.size()) < 0)
+      return system_error("write to", "the console", errno);
     return {};
   }
 
@@ -87,12 +92,14 @@ Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) 
     return Error{ErrorCode::invalid_argument,
                  "console target '" + printable(target) + "' is not known; use stdout or stderr"};
   }
-  return std::unique_ptr<Sink>{std::make_unique<ConsoleSink>(run, target == "stdout" ? STDOUT_FILENO : STDERR_FILENO)};
+  return std::unique_ptr<Sink>{
+      std::make_unique<ConsoleSink>(run, target == "stdout" ? STDOUT_FILENO : STDERR_FILENO)};
 }
 
 }  // namespace
 
 extern const SinkPlugin console_plugin;
-constinit const SinkPlugin console_plugin{"console", "one line a log interval on the terminal (stderr, or stdout)", make};
+constinit const SinkPlugin console_plugin{
+    "console", "one line a log interval on the terminal (stderr, or stdout)", make};
 
 }  // namespace flopmeter

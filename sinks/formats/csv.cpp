@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records as CSV (RFC 4180): one column a field, named as in the record with "group.name", empty where unknown.
+// Records as CSV (RFC 4180): one column a field, named as in the record with "group.name", empty
+// where unknown.
 #include "../src/output_file.h"
 #include "../src/stride.h"
 
@@ -62,15 +63,16 @@ class CsvSink final : public Sink {
 };
 
 Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty()
-                         ? run.directory + "/records_" + run.stamp + ".rank" + std::to_string(run.rank) + ".csv"
-                         : std::string{target};
+  std::string path = target.empty() ? run.directory + "/records_" + run.stamp + ".rank" +
+                                          std::to_string(run.rank) + ".csv"
+                                    : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<CsvSink>(std::move(path), run.disk_limit_bytes)};
 }
 
 }  // namespace
 
 extern const SinkPlugin csv_plugin;
-constinit const SinkPlugin csv_plugin{"csv", "every record as a line of comma-separated values", make};
+constinit const SinkPlugin csv_plugin{
+    "csv", "every record as a line of comma-separated values", make};
 
 }  // namespace flopmeter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The native record stream: one object a line, one write a record, so that a killed run leaves at most its last
-// line unfinished.
+// The native record stream: one object a line, one write a record, so that a killed run leaves at
+// most its last line unfinished.
 #include "../src/output_file.h"
 #include "../src/stride.h"
 
@@ -36,15 +36,16 @@ class JsonlSink final : public Sink {
 };
 
 Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty()
-                         ? run.directory + "/records_" + run.stamp + ".rank" + std::to_string(run.rank) + ".jsonl"
-                         : std::string{target};
+  std::string path = target.empty() ? run.directory + "/records_" + run.stamp + ".rank" +
+                                          std::to_string(run.rank) + ".jsonl"
+                                    : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<JsonlSink>(std::move(path), run.disk_limit_bytes)};
 }
 
 }  // namespace
 
 extern const SinkPlugin jsonl_plugin;
-constinit const SinkPlugin jsonl_plugin{"jsonl", "every record as one JSON object a line (the native form)", make};
+constinit const SinkPlugin jsonl_plugin{
+    "jsonl", "every record as one JSON object a line (the native form)", make};
 
 }  // namespace flopmeter

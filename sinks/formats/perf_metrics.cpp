@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_metrics_<stamp>.log: the text table of FlagScale's performance monitor, with MFU added at the end of a row
-// and, under --perf-breakdown, the phases below it.
+// perf_metrics_<stamp>.log: the text table of FlagScale's performance monitor, with MFU added at
+// the end of a row and, under --perf-breakdown, the phases below it.
 #include "../src/interval_rows.h"
 #include "../src/metrics_table.h"
 #include "../src/output_file.h"
@@ -30,7 +30,11 @@ class PerfMetricsSink final : public Sink {
     if (const auto last = row ? put(*row) : flush(); !last) return last;
     std::string text;
     for (const Finding& finding : findings) {
-      text.append("# ").append(printable(finding.rule)).append(": ").append(printable(finding.summary)).append("\n");
+      text.append("# ")
+          .append(printable(finding.rule))
+          .append(": ")
+          .append(printable(finding.summary))
+          .append("\n");
     }
     return text.empty() ? Result<void>{} : file_.append(text);
   }
@@ -54,13 +58,15 @@ class PerfMetricsSink final : public Sink {
 };
 
 Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty() ? run.directory + "/perf_metrics_" + run.stamp + ".log" : std::string{target};
+  std::string path =
+      target.empty() ? run.directory + "/perf_metrics_" + run.stamp + ".log" : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<PerfMetricsSink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern const SinkPlugin perf_metrics_plugin;
-constinit const SinkPlugin perf_metrics_plugin{"perf_metrics", "text table, one row a log interval", make};
+constinit const SinkPlugin perf_metrics_plugin{
+    "perf_metrics", "text table, one row a log interval", make};
 
 }  // namespace flopmeter

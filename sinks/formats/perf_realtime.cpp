@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_realtime.log: the rows of the running session, one line each, for `tail -f`.  Each start takes the name
-// over with a new file, so that two runs on one directory never write into each other's lines.
+// perf_realtime.log: the rows of the running session, one line each, for `tail -f`.  Each start
+// takes the name over with a new file, so that two runs on one directory never write into each
+// other's lines.
 #include "../src/interval_rows.h"
 #include "../src/metrics_table.h"
 #include "../src/output_file.h"
@@ -54,6 +55,7 @@ Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) 
 }  // namespace
 
 extern const SinkPlugin perf_realtime_plugin;
-constinit const SinkPlugin perf_realtime_plugin{"perf_realtime", "the same rows, to follow with tail -f", make};
+constinit const SinkPlugin perf_realtime_plugin{
+    "perf_realtime", "the same rows, to follow with tail -f", make};
 
 }  // namespace flopmeter

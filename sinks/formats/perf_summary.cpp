@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_summary_<stamp>.json: FlagScale's summary with its keys, ours after them.  Replaced whole every minute and
-// at the end, so that a reader finds the old one or the new one.
+// perf_summary_<stamp>.json: FlagScale's summary with its keys, ours after them.  Replaced whole
+// every minute and at the end, so that a reader finds the old one or the new one.
 #include "../src/interval_rows.h"
 #include "../src/output_file.h"
 #include "../src/stride.h"
@@ -41,14 +41,16 @@ struct Row {
 
 class PerfSummarySink final : public Sink {
  public:
-  PerfSummarySink(const RunInfo& run, std::string path) : run_(run), path_(std::move(path)), intervals_(run) {}
+  PerfSummarySink(const RunInfo& run, std::string path)
+      : run_(run), path_(std::move(path)), intervals_(run) {}
 
   Result<void> write(const StepRecord& record) override {
     last_ = record;
     if (record.tag == StepTag::train) {
       ++iterations_;
       const double seconds = record.step_seconds.value;
-      if (record.model_flops) flops_.add(static_cast<double>(record.model_flops->value) / record.devices, seconds);
+      if (record.model_flops)
+        flops_.add(static_cast<double>(record.model_flops->value) / record.devices, seconds);
       if (record.tokens) tokens_.add(static_cast<double>(*record.tokens), seconds);
     }
     if (const auto row = intervals_.add(record)) keep(*row);
@@ -71,9 +73,20 @@ class PerfSummarySink final : public Sink {
   void keep(const IntervalRow& row) {
     tflops_.add(row.tflops_per_device);
     memory_.add(row.memory_peak_gb ? row.memory_peak_gb : row.memory_gb);
-    rows_.add({row.last.step, row.last.time_unix, row.last.flops_source, row.step_seconds.value, row.tflops_per_device,
-               row.tflops_total, row.samples_per_second, row.tokens_per_second, row.memory_gb, row.memory_peak_gb,
-               row.mfu, row.hfu, row.last.loss, row.phases});
+    rows_.add({row.last.step,
+               row.last.time_unix,
+               row.last.flops_source,
+               row.step_seconds.value,
+               row.tflops_per_device,
+               row.tflops_total,
+               row.samples_per_second,
+               row.tokens_per_second,
+               row.memory_gb,
+               row.memory_peak_gb,
+               row.mfu,
+               row.hfu,
+               row.last.loss,
+               row.phases});
   }
 
   void write_row(JsonWriter& json, const Row& row) const {
@@ -163,13 +176,15 @@ class PerfSummarySink final : public Sink {
 };
 
 Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty() ? run.directory + "/perf_summary_" + run.stamp + ".json" : std::string{target};
+  std::string path =
+      target.empty() ? run.directory + "/perf_summary_" + run.stamp + ".json" : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<PerfSummarySink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern const SinkPlugin perf_summary_plugin;
-constinit const SinkPlugin perf_summary_plugin{"perf_summary", "JSON summary, replaced every minute and at the end", make};
+constinit const SinkPlugin perf_summary_plugin{
+    "perf_summary", "JSON summary, replaced every minute and at the end", make};
 
 }  // namespace flopmeter

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics as a file for the node exporter's textfile collector, replaced whole at most once a second.
+// The metrics as a file for the node exporter's textfile collector, replaced whole at most once a
+// second.
 #include "../src/output_file.h"
 #include "../src/prometheus_text.h"
 
@@ -30,13 +31,16 @@ class PrometheusSink final : public Sink {
 };
 
 Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty() ? run.directory + "/metrics.rank" + std::to_string(run.rank) + ".prom" : std::string{target};
+  std::string path = target.empty()
+                         ? run.directory + "/metrics.rank" + std::to_string(run.rank) + ".prom"
+                         : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<PrometheusSink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern const SinkPlugin prometheus_plugin;
-constinit const SinkPlugin prometheus_plugin{"prometheus", "metrics file for the node exporter's textfile collector", make};
+constinit const SinkPlugin prometheus_plugin{
+    "prometheus", "metrics file for the node exporter's textfile collector", make};
 
 }  // namespace flopmeter

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// training_log.json: a JSON array with what a training loop logs (step, epoch, loss, grad_norm, learning_rate) and
-// the figures of performance beside it.  Replaced whole, so that it is a valid array at all times; the longer it
-// grows, the more seldom.
+// training_log.json: a JSON array with what a training loop logs (step, epoch, loss, grad_norm,
+// learning_rate) and the figures of performance beside it.  Replaced whole, so that it is a valid
+// array at all times; the longer it grows, the more seldom.
 #include "../src/output_file.h"
 #include "../src/stride.h"
 
@@ -41,7 +41,13 @@ class TrainingLogSink final : public Sink {
 
   Result<void> write(const StepRecord& record) override {
     const double seconds = record.step_seconds.value;
-    rows_.add({record.step, record.epoch, record.time_unix, seconds, record.loss, record.grad_norm, record.learning_rate,
+    rows_.add({record.step,
+               record.epoch,
+               record.time_unix,
+               seconds,
+               record.loss,
+               record.grad_norm,
+               record.learning_rate,
                record.mfu || !run_.zero_unmeasured ? record.mfu : std::optional{0.0},
                times(rate(record.tokens, seconds), run_.data_parallel),
                times(rate(record.samples, seconds), run_.data_parallel)});
@@ -79,7 +85,8 @@ class TrainingLogSink final : public Sink {
       json.field("mfu", row.mfu)
           .field("mfu_percent", times(row.mfu, 100))
           .field("step_time", row.step_seconds)
-          .field("steps_per_second", row.step_seconds > 0 ? std::optional{1 / row.step_seconds} : std::nullopt)
+          .field("steps_per_second",
+                 row.step_seconds > 0 ? std::optional{1 / row.step_seconds} : std::nullopt)
           .field("tokens_per_second", row.tokens_per_second)
           .field("samples_per_second", row.samples_per_second)
           .end_object()
@@ -112,6 +119,7 @@ Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) 
 }  // namespace
 
 extern const SinkPlugin training_log_plugin;
-constinit const SinkPlugin training_log_plugin{"training_log", "JSON array of steps with loss, learning rate and MFU", make};
+constinit const SinkPlugin training_log_plugin{
+    "training_log", "JSON array of steps with loss, learning rate and MFU", make};
 
 }  // namespace flopmeter

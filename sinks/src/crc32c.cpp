@@ -24,7 +24,8 @@ constexpr auto table = make_table();
 
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t crc = ~0U;
-  for (const char c : bytes) crc = table[(crc ^ static_cast<unsigned char>(c)) & 0xffU] ^ (crc >> 8U);
+  for (const char c : bytes)
+    crc = table[(crc ^ static_cast<unsigned char>(c)) & 0xffU] ^ (crc >> 8U);
   return ~crc;
 }
 

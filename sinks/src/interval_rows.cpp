@@ -12,7 +12,9 @@ namespace {
 
 constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
 
 template <class T>
 std::optional<double> to_double(const std::optional<T>& value) {
@@ -33,7 +35,8 @@ std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
   sums_.last = record;
   ++sums_.steps;
   sums_.seconds += seconds;
-  if (record.model_flops) sums_.flops.add(static_cast<double>(record.model_flops->value) / record.devices, seconds);
+  if (record.model_flops)
+    sums_.flops.add(static_cast<double>(record.model_flops->value) / record.devices, seconds);
   sums_.samples.add(to_double(record.samples), seconds);
   sums_.tokens.add(to_double(record.tokens), seconds);
   sums_.mfu.add(scaled(record.mfu, seconds), seconds);
@@ -63,7 +66,8 @@ IntervalRow IntervalRows::row() const {
   row.steps = sums_.steps;
   row.step_seconds = {sums_.seconds / sums_.steps};
   row.tflops_per_device = scaled(sums_.flops.rate(), 1e-12);
-  row.tflops_total = scaled(row.tflops_per_device, static_cast<double>(sums_.last.devices) * run_.world_size);
+  row.tflops_total =
+      scaled(row.tflops_per_device, static_cast<double>(sums_.last.devices) * run_.world_size);
   row.samples_per_second = scaled(sums_.samples.rate(), run_.data_parallel);
   row.tokens_per_second = scaled(sums_.tokens.rate(), run_.data_parallel);
   row.mfu = sums_.mfu.rate();
@@ -73,7 +77,8 @@ IntervalRow IntervalRows::row() const {
   }
   const StepRecord& last = sums_.last;
   const auto& now = last.memory_device_bytes ? last.memory_device_bytes : last.memory_rss_bytes;
-  const auto& peak = last.memory_device_bytes ? last.memory_device_peak_bytes : last.memory_rss_peak_bytes;
+  const auto& peak =
+      last.memory_device_bytes ? last.memory_device_peak_bytes : last.memory_rss_peak_bytes;
   row.memory_gb = scaled(to_double(now), 1 / gibibyte);
   row.memory_peak_gb = scaled(to_double(peak), 1 / gibibyte);
   return row;
@@ -107,7 +112,8 @@ std::string phases_text(const IntervalRow& row) {
     if (!row.phases[i] || !(row.phases[i]->value > 0)) continue;
     text.append(text.empty() ? "" : " | ").append(to_string(static_cast<Phase>(i))).append(" ");
     text.append(fixed(row.phases[i]->value * 1e3, 1)).append(" ms (");
-    text.append(percent(row.step_seconds.value > 0 ? *row.phases[i] / row.step_seconds : 0)).append(")");
+    text.append(percent(row.step_seconds.value > 0 ? *row.phases[i] / row.step_seconds : 0))
+        .append(")");
   }
   return text;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IntervalRows: steps gathered into one row a log interval, as the text table, the summary, the console and
-// TensorBoard show them.
+// IntervalRows: steps gathered into one row a log interval, as the text table, the summary, the
+// console and TensorBoard show them.
 #pragma once
 
 #include <flopmeter/core/sink.h>
@@ -19,13 +19,14 @@ struct IntervalRow {
   int steps = 0;
   Seconds step_seconds;
   std::optional<double> tflops_per_device;
-  std::optional<double> tflops_total;  ///< of all ranks
+  std::optional<double> tflops_total;        ///< of all ranks
   std::optional<double> samples_per_second;  ///< of all ranks
   std::optional<double> tokens_per_second;   ///< of all ranks
   std::optional<double> mfu;
   std::optional<double> hfu;
   std::array<std::optional<Seconds>, phase_count> phases{};
-  std::optional<double> memory_gb;       ///< 2^30 bytes: of the device where it is known, else of the process
+  std::optional<double>
+      memory_gb;  ///< 2^30 bytes: of the device where it is known, else of the process
   std::optional<double> memory_peak_gb;
 };
 
@@ -48,7 +49,8 @@ class IntervalRows {
  public:
   explicit IntervalRows(const RunInfo& run) : run_(run) {}
 
-  /// The row that this step completes, if it does: steps that pass a multiple of the log interval do.
+  /// The row that this step completes, if it does: steps that pass a multiple of the log interval
+  /// do.
   std::optional<IntervalRow> add(const StepRecord& record);
   /// What is left when the run ends.
   std::optional<IntervalRow> rest();

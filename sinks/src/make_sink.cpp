@@ -7,13 +7,15 @@ namespace flopmeter {
 Result<std::unique_ptr<Sink>> make_sink(std::string_view specification, const RunInfo& run) {
   const std::size_t colon = specification.find(':');
   const std::string_view name = specification.substr(0, colon);
-  const std::string_view target = colon == std::string_view::npos ? "" : specification.substr(colon + 1);
+  const std::string_view target =
+      colon == std::string_view::npos ? "" : specification.substr(colon + 1);
   std::vector<std::string_view> names;
   for (const SinkPlugin* plugin : sink_plugins()) {
     if (plugin->name == name) return plugin->make(run, target);
     names.push_back(plugin->name);
   }
-  std::string message = "sink '" + printable(name) + "' is not known" + did_you_mean(name, names) + " Known are:";
+  std::string message =
+      "sink '" + printable(name) + "' is not known" + did_you_mean(name, names) + " Known are:";
   for (const auto known : names) message.append(" ").append(known);
   return Error{ErrorCode::not_found, std::move(message)};
 }

@@ -15,8 +15,10 @@ constexpr std::size_t widths[] = {21, 9, 13, 11, 13, 13, 11};
 std::string stamp_text(std::string_view stamp) {
   if (stamp.size() < 15) return printable(stamp);
   std::string text;
-  for (const auto& [at, count, after] : {std::tuple{0, 4, '-'}, {4, 2, '-'}, {6, 2, ' '}, {9, 2, ':'}, {11, 2, ':'}}) {
-    text.append(stamp.substr(static_cast<std::size_t>(at), static_cast<std::size_t>(count))).push_back(after);
+  for (const auto& [at, count, after] :
+       {std::tuple{0, 4, '-'}, {4, 2, '-'}, {6, 2, ' '}, {9, 2, ':'}, {11, 2, ':'}}) {
+    text.append(stamp.substr(static_cast<std::size_t>(at), static_cast<std::size_t>(count)))
+        .push_back(after);
   }
   return printable(text.append(stamp.substr(13, 2)));
 }
@@ -25,7 +27,8 @@ std::string stamp_text(std::string_view stamp) {
 
 std::string metrics_header(const RunInfo& run) {
   const std::string bar(80, '=');
-  std::string text = bar + "\nPerformance Monitor Session Started: " + stamp_text(run.stamp) + "\n" + bar + "\n";
+  std::string text =
+      bar + "\nPerformance Monitor Session Started: " + stamp_text(run.stamp) + "\n" + bar + "\n";
   constexpr std::string_view names[] = {
       "Timestamp", "Step", "TFLOPS/GPU", "TFLOPS", "Samples/s", "Tokens/s", "Time(ms)"};
   for (std::size_t i = 0; i < std::size(names); ++i) append_padded(text, names[i], widths[i]);

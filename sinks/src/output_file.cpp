@@ -3,13 +3,14 @@
 
 #include <flopmeter/core/text.h>
 
-#include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace flopmeter {
@@ -49,15 +50,19 @@ int write_fully(int fd, std::string_view text, std::int64_t& done) {
 /// Unlike any other of this process or another.
 std::string temporary_name(const std::string& path) {
   static constinit std::atomic<unsigned> counter{0};
-  return path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) + ".tmp";
+  return path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) +
+         ".tmp";
 }
 
-/// Opens a file that is there but empty and nobody's: a name that was taken beforehand for this very use.
+/// Opens a file that is there but empty and nobody's: a name that was taken beforehand for this
+/// very use.
 int open_claimed(const std::string& path) {
   const int fd = ::open(path.c_str(), common_flags | O_APPEND);
   if (fd < 0) return -1;
   struct stat info {};
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == 0 &&
+      flock(fd, LOCK_EX | LOCK_NB) == 0)
+    return fd;
   ::close(fd);
   return -1;
 }
@@ -67,7 +72,8 @@ int open_claimed(const std::string& path) {
 Error system_error(std::string_view what, std::string_view path, int code) {
   char buffer[128] = {};
   return {ErrorCode::io_error,
-          "cannot " + std::string{what} + " " + printable(path) + ": " + strerror_r(code, buffer, sizeof buffer)};
+          "cannot " + std::string{what} + " " + printable(path) + ": " +
+              strerror_r(code, buffer, sizeof buffer)};
 }
 
 Result<void> make_directories(const std::string& path) {
@@ -89,7 +95,8 @@ Result<void> OutputFile::open() {
   if (const auto made = make_directories(parent(path_)); !made) return made;
   struct stat info {};
   if (lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
-    fd_ = ::open(path_.c_str(), common_flags);  // a device or a pipe: taken as it is, and never waited for
+    fd_ = ::open(path_.c_str(),
+                 common_flags);  // a device or a pipe: taken as it is, and never waited for
   } else if (name_ == Name::replace) {
     const std::string temporary = temporary_name(path_);
     unlink(temporary.c_str());
@@ -113,7 +120,8 @@ Result<void> OutputFile::open() {
   }
   if (fd_ < 0) return system_error("open", path_, errno);
   regular_ = fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
-  if (regular_) flock(fd_, LOCK_EX | LOCK_NB);  // says to the clean-up of another run that this one lives
+  if (regular_)
+    flock(fd_, LOCK_EX | LOCK_NB);  // says to the clean-up of another run that this one lives
   size_ = 0;
   return {};
 }
@@ -140,7 +148,8 @@ Result<void> OutputFile::append(std::string_view text) {
   return text.empty() ? Result<void>{} : write_all(text);
 }
 
-FileReplacement::FileReplacement(std::string path) : path_(std::move(path)), temporary_(temporary_name(path_)) {
+FileReplacement::FileReplacement(std::string path)
+    : path_(std::move(path)), temporary_(temporary_name(path_)) {
   if (const auto made = make_directories(parent(path_)); !made) {
     error_ = made.error();
     return;

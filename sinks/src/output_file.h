@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files as sinks need them: opened late, never through a link, never inherited by a program that the run
-// starts, locked while the run lives, and written whole or not at all.
+// Files as sinks need them: opened late, never through a link, never inherited by a program that
+// the run starts, locked while the run lives, and written whole or not at all.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -28,7 +28,8 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
 
-  /// Writes the header before the first text.  After a failure no part of `text` stays in a regular file.
+  /// Writes the header before the first text.  After a failure no part of `text` stays in a regular
+  /// file.
   Result<void> append(std::string_view text);
   /// Makes sure that the file exists and has its header.
   Result<void> touch() { return append({}); }
@@ -47,7 +48,8 @@ class OutputFile {
   bool regular_ = false;
 };
 
-/// A file's new content: a reader sees the old text or, after commit(), the new one, also after a crash.
+/// A file's new content: a reader sees the old text or, after commit(), the new one, also after a
+/// crash.
 class FileReplacement {
  public:
   explicit FileReplacement(std::string path);

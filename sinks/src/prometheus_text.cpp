@@ -42,7 +42,10 @@ class Exposition {
     if (!extra.empty()) out_.append(",").append(extra);
     out_.append("} ").append(value).append("\n");
   }
-  void single(std::string_view name, std::string_view type, std::string_view help, std::optional<std::string> value) {
+  void single(std::string_view name,
+              std::string_view type,
+              std::string_view help,
+              std::optional<std::string> value) {
     if (!value) return;
     group(name, type, help);
     sample(*value);
@@ -58,7 +61,9 @@ class Exposition {
 std::optional<std::string> known(std::optional<double> value) {
   return value && std::isfinite(*value) ? std::optional{number_text(*value)} : std::nullopt;
 }
-std::optional<std::string> known(bool has, WideInt value) { return has ? std::optional{to_string(value)} : std::nullopt; }
+std::optional<std::string> known(bool has, WideInt value) {
+  return has ? std::optional{to_string(value)} : std::nullopt;
+}
 std::optional<std::string> known(const std::optional<std::int64_t>& value) {
   return value ? std::optional{std::to_string(*value)} : std::nullopt;
 }
@@ -93,20 +98,33 @@ void PrometheusText::add(const StepRecord& record) {
 std::string PrometheusText::text() const {
   Exposition out{"run=\"" + escaped(run_.run_id) + "\",rank=\"" + std::to_string(run_.rank) + "\""};
   out.group("flopmeter_run_info", "gauge", "Constant 1 with what the run is about");
-  out.sample("1", "model=\"" + escaped(run_.model) + "\",convention=\"" + escaped(run_.convention) + "\",device=\"" +
-                      escaped(run_.peaks.device) + "\"");
+  out.sample("1",
+             "model=\"" + escaped(run_.model) + "\",convention=\"" + escaped(run_.convention) +
+                 "\",device=\"" + escaped(run_.peaks.device) + "\"");
   bool any_peak = false;
   for (std::size_t i = 0; i < dtype_count; ++i) {
     if (!run_.peaks.peaks[i]) continue;
-    if (!any_peak) out.group("flopmeter_peak_flops_per_second", "gauge", "Peak that utilization is measured against");
+    if (!any_peak)
+      out.group(
+          "flopmeter_peak_flops_per_second", "gauge", "Peak that utilization is measured against");
     any_peak = true;
     out.sample(number_text(run_.peaks.peaks[i]->value),
-               "dtype=\"" + std::string{to_string(static_cast<Dtype>(i))} + "\",source=\"" + escaped(run_.peaks.source) + "\"");
+               "dtype=\"" + std::string{to_string(static_cast<Dtype>(i))} + "\",source=\"" +
+                   escaped(run_.peaks.source) + "\"");
   }
   out.single("flopmeter_steps_total", "counter", "Train steps finished", std::to_string(steps_));
-  out.single("flopmeter_tokens_total", "counter", "Real tokens in train steps of this rank", known(has_tokens_, tokens_));
-  out.single("flopmeter_samples_total", "counter", "Samples in train steps of this rank", known(has_samples_, samples_));
-  out.single("flopmeter_model_flops_total", "counter", "Model FLOPs of train steps of this rank", known(has_flops_, flops_));
+  out.single("flopmeter_tokens_total",
+             "counter",
+             "Real tokens in train steps of this rank",
+             known(has_tokens_, tokens_));
+  out.single("flopmeter_samples_total",
+             "counter",
+             "Samples in train steps of this rank",
+             known(has_samples_, samples_));
+  out.single("flopmeter_model_flops_total",
+             "counter",
+             "Model FLOPs of train steps of this rank",
+             known(has_flops_, flops_));
 
   out.group("flopmeter_step_duration_seconds", "histogram", "Wall time of train steps");
   for (std::size_t i = 0; i < bounds.size(); ++i) {
@@ -119,23 +137,54 @@ std::string PrometheusText::text() const {
   bool any_phase = false;
   for (std::size_t i = 0; i < phase_count; ++i) {
     if (!has_phase_[i]) continue;
-    if (!any_phase) out.group("flopmeter_phase_seconds_total", "counter", "Time in each phase of training");
+    if (!any_phase)
+      out.group("flopmeter_phase_seconds_total", "counter", "Time in each phase of training");
     any_phase = true;
-    out.sample(number_text(phases_[i]), "phase=\"" + std::string{to_string(static_cast<Phase>(i))} + "\"");
+    out.sample(number_text(phases_[i]),
+               "phase=\"" + std::string{to_string(static_cast<Phase>(i))} + "\"");
   }
   if (!last_) return out.text();
   const StepRecord& last = *last_;
-  out.single("flopmeter_mfu_ratio", "gauge", "Model FLOPs utilization over the last log interval", known(last.mfu_window));
-  out.single("flopmeter_run_mfu_ratio", "gauge", "Model FLOPs utilization over the whole run", known(last.mfu_run));
-  out.single("flopmeter_hfu_ratio", "gauge", "Hardware FLOPs utilization of the last step", known(last.hfu));
-  out.single("flopmeter_goodput_ratio", "gauge", "Time in train steps not done twice, over all time since the first start",
+  out.single("flopmeter_mfu_ratio",
+             "gauge",
+             "Model FLOPs utilization over the last log interval",
+             known(last.mfu_window));
+  out.single("flopmeter_run_mfu_ratio",
+             "gauge",
+             "Model FLOPs utilization over the whole run",
+             known(last.mfu_run));
+  out.single("flopmeter_hfu_ratio",
+             "gauge",
+             "Hardware FLOPs utilization of the last step",
+             known(last.hfu));
+  out.single("flopmeter_goodput_ratio",
+             "gauge",
+             "Time in train steps not done twice, over all time since the first start",
              known(as_number(find_step_field("goodput")->read(last))));
-  out.single("flopmeter_process_memory_bytes", "gauge", "Resident memory of the process", known(last.memory_rss_bytes));
-  out.single("flopmeter_device_memory_allocated_bytes", "gauge", "Device memory allocated", known(last.memory_device_bytes));
-  out.single("flopmeter_device_memory_peak_bytes", "gauge", "Highest device memory allocated", known(last.memory_device_peak_bytes));
-  out.single("flopmeter_last_step_timestamp_seconds", "gauge", "When the last record ended", known(std::optional{last.time_unix}));
-  out.single("flopmeter_dropped_records_total", "counter", "Records lost because the ring was full", std::to_string(last.dropped_records));
-  out.single("flopmeter_failed_writes_total", "counter", "Writes that outputs reported as failed", std::to_string(last.failed_writes));
+  out.single("flopmeter_process_memory_bytes",
+             "gauge",
+             "Resident memory of the process",
+             known(last.memory_rss_bytes));
+  out.single("flopmeter_device_memory_allocated_bytes",
+             "gauge",
+             "Device memory allocated",
+             known(last.memory_device_bytes));
+  out.single("flopmeter_device_memory_peak_bytes",
+             "gauge",
+             "Highest device memory allocated",
+             known(last.memory_device_peak_bytes));
+  out.single("flopmeter_last_step_timestamp_seconds",
+             "gauge",
+             "When the last record ended",
+             known(std::optional{last.time_unix}));
+  out.single("flopmeter_dropped_records_total",
+             "counter",
+             "Records lost because the ring was full",
+             std::to_string(last.dropped_records));
+  out.single("flopmeter_failed_writes_total",
+             "counter",
+             "Writes that outputs reported as failed",
+             std::to_string(last.failed_writes));
   return out.text();
 }
 

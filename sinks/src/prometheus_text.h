@@ -20,7 +20,8 @@ class PrometheusText {
   [[nodiscard]] std::string text() const;
 
  private:
-  static constexpr std::array<double, 12> bounds = {0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60};
+  static constexpr std::array<double, 12> bounds = {
+      0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60};
 
   RunInfo run_;
   std::optional<StepRecord> last_;

@@ -9,13 +9,14 @@
 
 namespace flopmeter {
 
-/// Which records go into a file of bounded size.  The first stage may fill half of the limit; each stage after it
-/// has half the room of the one before and twice the stride, so it lasts as many steps and the sum stays within
-/// the limit however long the run.
+/// Which records go into a file of bounded size.  The first stage may fill half of the limit; each
+/// stage after it has half the room of the one before and twice the stride, so it lasts as many
+/// steps and the sum stays within the limit however long the run.
 class DiskStride {
  public:
   /// A sixteenth is kept back for the last record of each stage, which may pass its end.
-  explicit DiskStride(std::int64_t limit_bytes) : room_(limit_bytes - limit_bytes / 16), stage_end_(room_ / 2) {}
+  explicit DiskStride(std::int64_t limit_bytes)
+      : room_(limit_bytes - limit_bytes / 16), stage_end_(room_ / 2) {}
 
   /// Whether the next record is to be kept.
   bool keep() { return (count_++ & (stride_ - 1)) == 0; }
@@ -37,8 +38,8 @@ class DiskStride {
   std::uint64_t stride_ = 1;
 };
 
-/// At most `most` rows, in memory taken at the start: when full, every second one goes and from then on every
-/// second one is kept.
+/// At most `most` rows, in memory taken at the start: when full, every second one goes and from
+/// then on every second one is kept.
 template <class Row>
 class BoundedRows {
  public:

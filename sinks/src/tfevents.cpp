@@ -10,11 +10,14 @@ namespace {
 
 template <class T>
 void append_little_endian(std::string& out, T value) {
-  for (std::size_t i = 0; i < sizeof value; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xffU));
+  for (std::size_t i = 0; i < sizeof value; ++i)
+    out.push_back(static_cast<char>((value >> (8 * i)) & 0xffU));
 }
 
 /// The mask of TensorFlow's record format, against checksums of data that holds checksums.
-std::uint32_t masked(std::uint32_t crc) { return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U; }
+std::uint32_t masked(std::uint32_t crc) {
+  return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
+}
 
 }  // namespace
 
@@ -23,7 +26,9 @@ void ProtoMessage::varint(std::uint64_t value) {
   bytes_.push_back(static_cast<char>(value));
 }
 
-void ProtoMessage::key(int field, unsigned wire_type) { varint((static_cast<std::uint64_t>(field) << 3U) | wire_type); }
+void ProtoMessage::key(int field, unsigned wire_type) {
+  varint((static_cast<std::uint64_t>(field) << 3U) | wire_type);
+}
 
 ProtoMessage& ProtoMessage::number(int field, std::uint64_t value) {
   key(field, 0);
@@ -62,7 +67,9 @@ std::string tfevents_frame(std::string_view data) {
 
 std::string tfevents_header(double wall_time) {
   ProtoMessage event;
-  event.real64(1, wall_time).text(3, "brain.Event:2").message(10, ProtoMessage{}.text(1, "flopmeter"));
+  event.real64(1, wall_time)
+      .text(3, "brain.Event:2")
+      .message(10, ProtoMessage{}.text(1, "flopmeter"));
   return tfevents_frame(event.bytes());
 }
 

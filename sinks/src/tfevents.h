@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorBoard's event files: the few messages that scalars need, written by hand (protobuf has no place in a process
-// that may hold another copy of it).
+// TensorBoard's event files: the few messages that scalars need, written by hand (protobuf has no
+// place in a process that may hold another copy of it).
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,9 @@ struct Case {
   bool breakdown = false;
 };
 
-void PrintTo(const Case& c, std::ostream* out) { *out << c.format << "/" << c.name; }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.format << "/" << c.name;
+}
 
 class Golden : public testing::TestWithParam<Case> {
  protected:
@@ -65,10 +67,17 @@ TEST_P(Golden, output_equals_the_stored_file) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const std::string format : {"jsonl", "csv", "perf_metrics", "perf_realtime", "perf_summary", "training_log", "prometheus"}) {
+  for (const std::string format : {"jsonl",
+                                   "csv",
+                                   "perf_metrics",
+                                   "perf_realtime",
+                                   "perf_summary",
+                                   "training_log",
+                                   "prometheus"}) {
     for (const std::string name : {"run", "unknown", "empty"}) all.push_back({format, name});
   }
-  for (const std::string format : {"perf_metrics", "perf_realtime", "perf_summary"}) all.push_back({format, "breakdown", true});
+  for (const std::string format : {"perf_metrics", "perf_realtime", "perf_summary"})
+    all.push_back({format, "breakdown", true});
   return all;
 }
 
@@ -84,8 +93,12 @@ TEST(PerfMetrics, the_table_is_that_of_flagscale_with_ours_after_it) {
   for (std::int64_t step = 1; step <= 10; ++step) ASSERT_TRUE((*sink)->write(sample_step(step)));
   const std::string text = read_file(directory.path() + "/perf_metrics_20240129_103000.log");
   EXPECT_THAT(text, HasSubstr("Performance Monitor Session Started: 2024-01-29 10:30:00\n"));
-  EXPECT_THAT(text, HasSubstr("\nTimestamp            Step     TFLOPS/GPU   TFLOPS     Samples/s    Tokens/s     Time(ms)   Memory(GB)"));
-  EXPECT_THAT(text, HasSubstr("\n2024-01-29 10:30:15  10       125.34       1002.72    512.0        1048576      250.0      42.50"));
+  EXPECT_THAT(text,
+              HasSubstr("\nTimestamp            Step     TFLOPS/GPU   TFLOPS     Samples/s    "
+                        "Tokens/s     Time(ms)   Memory(GB)"));
+  EXPECT_THAT(text,
+              HasSubstr("\n2024-01-29 10:30:15  10       125.34       1002.72    512.0        "
+                        "1048576      250.0      42.50"));
 }
 
 }  // namespace

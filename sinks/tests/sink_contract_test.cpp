@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every kind of sink must bear.  A new file in sinks/formats is under these tests by being there.
+// What every kind of sink must bear.  A new file in sinks/formats is under these tests by being
+// there.
 #include "support.h"
 
 #include <flopmeter/sinks/sinks.h>
@@ -30,7 +31,9 @@ class CommaPunctuation final : public std::numpunct<char> {
 
 class SinkContract : public testing::TestWithParam<const SinkPlugin*> {
  protected:
-  std::unique_ptr<Sink> make(const std::string& target) { return make_for(sample_run(directory_.path()), target); }
+  std::unique_ptr<Sink> make(const std::string& target) {
+    return make_for(sample_run(directory_.path()), target);
+  }
   std::unique_ptr<Sink> make_for(const RunInfo& run, const std::string& target) {
     auto made = GetParam()->make(run, for_plugin(target));
     EXPECT_TRUE(made) << made.error().message;
@@ -42,7 +45,9 @@ class SinkContract : public testing::TestWithParam<const SinkPlugin*> {
     if (GetParam()->name == "metrics_endpoint") return "127.0.0.1:0";
     return target;
   }
-  [[nodiscard]] bool writes_files() const { return GetParam()->name != "console" && GetParam()->name != "metrics_endpoint"; }
+  [[nodiscard]] bool writes_files() const {
+    return GetParam()->name != "console" && GetParam()->name != "metrics_endpoint";
+  }
   [[nodiscard]] std::string written() const {
     std::string text;
     for (const auto& file : directory_.files()) text += read_file(file);
@@ -65,7 +70,9 @@ TEST_P(SinkContract, an_empty_record_and_flushing_twice_are_fine) {
   EXPECT_TRUE(sink->finish({}));
 }
 
-TEST_P(SinkContract, a_run_without_a_step_ends_well) { EXPECT_TRUE(make("")->finish({})); }
+TEST_P(SinkContract, a_run_without_a_step_ends_well) {
+  EXPECT_TRUE(make("")->finish({}));
+}
 
 StepRecord extreme() {
   StepRecord record = sample_step(10);
@@ -86,7 +93,9 @@ TEST_P(SinkContract, nan_infinite_and_huge_values_leave_a_readable_file) {
   {
     const auto sink = make("");
     StepRecord record = extreme();
-    for (std::int64_t step : {std::numeric_limits<std::int64_t>::min(), std::int64_t{10}, std::numeric_limits<std::int64_t>::max()}) {
+    for (std::int64_t step : {std::numeric_limits<std::int64_t>::min(),
+                              std::int64_t{10},
+                              std::numeric_limits<std::int64_t>::max()}) {
       record.step = step;
       EXPECT_TRUE(sink->write(record));
     }
@@ -110,7 +119,8 @@ TEST_P(SinkContract, the_locale_changes_nothing) {
   };
   one("c");
   // C++ streams see a comma in any case; printf does where the machine has the locale.
-  const std::locale before = std::locale::global(std::locale{std::locale::classic(), new CommaPunctuation});
+  const std::locale before =
+      std::locale::global(std::locale{std::locale::classic(), new CommaPunctuation});
   for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE"}) {
     if (std::setlocale(LC_ALL, name) != nullptr) break;
   }
@@ -118,7 +128,8 @@ TEST_P(SinkContract, the_locale_changes_nothing) {
   std::locale::global(before);
   std::setlocale(LC_ALL, "C");
   const auto files = directory_.files();
-  for (std::size_t i = 0; i < files.size() / 2; ++i) EXPECT_EQ(read_file(files[i]), read_file(files[i + files.size() / 2]));
+  for (std::size_t i = 0; i < files.size() / 2; ++i)
+    EXPECT_EQ(read_file(files[i]), read_file(files[i + files.size() / 2]));
 }
 
 TEST_P(SinkContract, hostile_names_stay_text) {
@@ -161,7 +172,8 @@ TEST_P(SinkContract, an_unwritable_target_is_an_error_and_no_more) {
 }
 
 TEST_P(SinkContract, a_full_disk_is_an_error_and_no_more) {
-  if (!writes_files() || GetParam()->name == "tensorboard") GTEST_SKIP() << "writes no file of that name";
+  if (!writes_files() || GetParam()->name == "tensorboard")
+    GTEST_SKIP() << "writes no file of that name";
   const auto sink = make("/dev/full");
   const bool wrote = sink->write(sample_step(10)).has_value();
   const bool flushed = sink->flush().has_value();
@@ -179,9 +191,10 @@ TEST_P(SinkContract, a_link_is_not_followed) {
   EXPECT_EQ(read_file(victim), "precious");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SinkContract, testing::ValuesIn(sink_plugins().begin(), sink_plugins().end()), [](const auto& param) {
-  return std::string{param.param->name};
-});
+INSTANTIATE_TEST_SUITE_P(All,
+                         SinkContract,
+                         testing::ValuesIn(sink_plugins().begin(), sink_plugins().end()),
+                         [](const auto& param) { return std::string{param.param->name}; });
 
 TEST(MakeSink, an_unknown_name_is_an_error_with_the_nearest) {
   const auto made = make_sink("tensorbord", RunInfo{});

@@ -67,7 +67,8 @@ inline StepRecord sample_step(std::int64_t step) {
   StepRecord record;
   record.step = step;
   record.effective_step = step - 1;
-  record.time_unix = 1706524215.0 + static_cast<double>(step - 10) * 1.5;  // 2024-01-29 10:30:15 UTC at step 10
+  record.time_unix =
+      1706524215.0 + static_cast<double>(step - 10) * 1.5;  // 2024-01-29 10:30:15 UTC at step 10
   record.step_seconds = {0.25};
   record.samples = 16;
   record.tokens = 32768;

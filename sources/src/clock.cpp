@@ -14,8 +14,14 @@ std::int64_t read(clockid_t clock) noexcept {
 
 }  // namespace
 
-std::int64_t monotonic_nanoseconds() noexcept { return read(CLOCK_MONOTONIC); }
-std::int64_t unix_nanoseconds() noexcept { return read(CLOCK_REALTIME); }
-std::int64_t thread_cpu_nanoseconds() noexcept { return read(CLOCK_THREAD_CPUTIME_ID); }
+std::int64_t monotonic_nanoseconds() noexcept {
+  return read(CLOCK_MONOTONIC);
+}
+std::int64_t unix_nanoseconds() noexcept {
+  return read(CLOCK_REALTIME);
+}
+std::int64_t thread_cpu_nanoseconds() noexcept {
+  return read(CLOCK_THREAD_CPUTIME_ID);
+}
 
 }  // namespace flopmeter

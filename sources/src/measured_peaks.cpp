@@ -103,8 +103,8 @@ Result<PeakTable> load_measured_peaks() {
   for (const Json& entry : load(cache_file())["machines"]) {
     if (!entry.is_object() || entry.value("processor", "") != processor) continue;
     table = {.device = processor,
-             .source = "measured: " + std::to_string(entry.value("threads", 0)) + " threads, torch " +
-                       entry.value("torch", "")};
+             .source = "measured: " + std::to_string(entry.value("threads", 0)) +
+                       " threads, torch " + entry.value("torch", "")};
     const Json peaks = entry.value("peaks", Json::object());
     for (const auto& [name, peak] : peaks.items()) {
       const auto dtype = parse_dtype(name);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FLOPs of a process from the CPU's own counters.  Events: Intel SDM volume 3, FP_ARITH_INST_RETIRED (0xC7; a fused
-// multiply-add counts twice); AMD PPR family 17h and 19h, PMCx003 retired SSE and AVX FLOPs (counts operations).
+// FLOPs of a process from the CPU's own counters.  Events: Intel SDM volume 3,
+// FP_ARITH_INST_RETIRED (0xC7; a fused multiply-add counts twice); AMD PPR family 17h and 19h,
+// PMCx003 retired SSE and AVX FLOPs (counts operations).
 #include <flopmeter/sources/flop_counters.h>
 
+#include <cpuid.h>
+#include <dirent.h>
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cpuid.h>
-#include <cstring>
-#include <dirent.h>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace flopmeter {
@@ -28,8 +29,14 @@ struct FlopEvent {
   double flops = 0;
 };
 
-constexpr std::array<FlopEvent, 8> intel_events = {{{0x01C7, 1}, {0x02C7, 1}, {0x04C7, 2}, {0x08C7, 4},
-                                                    {0x10C7, 4}, {0x20C7, 8}, {0x40C7, 8}, {0x80C7, 16}}};
+constexpr std::array<FlopEvent, 8> intel_events = {{{0x01C7, 1},
+                                                    {0x02C7, 1},
+                                                    {0x04C7, 2},
+                                                    {0x08C7, 4},
+                                                    {0x10C7, 4},
+                                                    {0x20C7, 8},
+                                                    {0x40C7, 8},
+                                                    {0x80C7, 16}}};
 constexpr std::array<FlopEvent, 1> amd_events = {{{0x0F03, 1}}};
 
 std::string cpu_vendor() {
@@ -47,7 +54,8 @@ std::vector<pid_t> threads() {
   DIR* tasks = opendir("/proc/self/task");
   if (tasks == nullptr) return {0};
   while (const dirent* entry = readdir(tasks)) {  // NOLINT(concurrency-mt-unsafe)
-    if (const long id = std::strtol(entry->d_name, nullptr, 10); id > 0) ids.push_back(static_cast<pid_t>(id));
+    if (const long id = std::strtol(entry->d_name, nullptr, 10); id > 0)
+      ids.push_back(static_cast<pid_t>(id));
   }
   closedir(tasks);
   return ids;
@@ -76,7 +84,8 @@ class PerfEventCounters final : public FlopCounters {
         attributes.exclude_kernel = 1;
         attributes.exclude_hv = 1;
         attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-        const long fd = syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        const long fd =
+            syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
         if (fd >= 0) {
           open_.push_back({static_cast<int>(fd), event.flops});
         } else if (errno != ESRCH && open_.empty()) {
@@ -93,7 +102,8 @@ class PerfEventCounters final : public FlopCounters {
       std::array<std::uint64_t, 3> value{};  // count, time enabled, time running
       if (read(counter.fd, value.data(), sizeof value) != sizeof value) return std::nullopt;
       // The kernel shares counters among events by turns: scale to the whole time.
-      const double share = value[1] == 0 ? 1 : static_cast<double>(value[2]) / static_cast<double>(value[1]);
+      const double share =
+          value[1] == 0 ? 1 : static_cast<double>(value[2]) / static_cast<double>(value[1]);
       if (share > 0) sum += static_cast<double>(value[0]) / share * counter.flops;
     }
     return sum;
@@ -114,15 +124,26 @@ Result<std::unique_ptr<FlopCounters>> open_cpu_flop_counters() {
   std::span<const FlopEvent> events;
   if (vendor == "GenuineIntel") events = intel_events;
   if (vendor == "AuthenticAMD") events = amd_events;
-  if (events.empty()) return Error{ErrorCode::unsupported, "no hardware counters: this processor's events are not known"};
+  if (events.empty())
+    return Error{ErrorCode::unsupported,
+                 "no hardware counters: this processor's events are not known"};
   auto counters = std::make_unique<PerfEventCounters>();
   switch (counters->open(events)) {
-    case 0: return std::unique_ptr<FlopCounters>{std::move(counters)};
+    case 0:
+      return std::unique_ptr<FlopCounters>{std::move(counters)};
     case EACCES:
-    case EPERM: return Error{ErrorCode::unsupported, "no hardware counters: not permitted; set kernel.perf_event_paranoid to 2 or less"};
-    case ENOSYS: return Error{ErrorCode::unsupported, "no hardware counters: the kernel has no perf_event_open"};
-    case EMFILE: return Error{ErrorCode::unsupported, "no hardware counters: no file descriptors left"};
-    default: return Error{ErrorCode::unsupported, "no hardware counters: the processor, or the virtual machine, has none"};
+    case EPERM:
+      return Error{
+          ErrorCode::unsupported,
+          "no hardware counters: not permitted; set kernel.perf_event_paranoid to 2 or less"};
+    case ENOSYS:
+      return Error{ErrorCode::unsupported,
+                   "no hardware counters: the kernel has no perf_event_open"};
+    case EMFILE:
+      return Error{ErrorCode::unsupported, "no hardware counters: no file descriptors left"};
+    default:
+      return Error{ErrorCode::unsupported,
+                   "no hardware counters: the processor, or the virtual machine, has none"};
   }
 }
 

@@ -2,10 +2,11 @@
 #include <flopmeter/core/text.h>
 #include <flopmeter/sources/process_memory.h>
 
-#include <array>
 #include <fcntl.h>
-#include <string_view>
 #include <unistd.h>
+
+#include <array>
+#include <string_view>
 
 namespace flopmeter {
 namespace {

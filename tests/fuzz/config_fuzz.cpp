@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config) return 0;
   const auto model = build_model(*config);
   if (!model) return 0;
-  const auto result =
-      estimate(*model, {.batch = Batch::uniform(2, 64), .training = {.recompute = Recompute::full}});
+  const auto result = estimate(
+      *model, {.batch = Batch::uniform(2, 64), .training = {.recompute = Recompute::full}});
   if (!result) return 0;
   std::string text;
   JsonWriter json{text};

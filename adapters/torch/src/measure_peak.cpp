@@ -68,7 +68,9 @@ double median_time(const std::function<void()>& work, double budget) {
 
 }  // namespace
 
-std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const PeakProgress& progress) {
+std::optional<MeasuredPeak> measure_peak(Dtype dtype,
+                                         Seconds budget,
+                                         const PeakProgress& progress) {
   const auto type = scalar_type(dtype);
   if (!type) return std::nullopt;
   constexpr std::int64_t sizes[] = {256, 512, 1024, 2048, 4096};

@@ -16,7 +16,9 @@ std::function<Exit()> set_up(CLI::App& app) {
 }  // namespace
 
 extern const Command demo_plugin;
-constinit const Command demo_plugin{
-    .name = "demo", .help = "Trains a small GPT for real, first badly, then well", .order = 0, .set_up = set_up};
+constinit const Command demo_plugin{.name = "demo",
+                                    .help = "Trains a small GPT for real, first badly, then well",
+                                    .order = 0,
+                                    .set_up = set_up};
 
 }  // namespace flopmeter

@@ -17,6 +17,9 @@ std::function<Exit()> set_up(CLI::App& app) {
 
 extern const Command peak_plugin;
 constinit const Command peak_plugin{
-    .name = "peak", .help = "The matmul rate that this machine reaches, for each dtype", .order = 11, .set_up = set_up};
+    .name = "peak",
+    .help = "The matmul rate that this machine reaches, for each dtype",
+    .order = 11,
+    .set_up = set_up};
 
 }  // namespace flopmeter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlopEstimator: the seam through which a model's configuration tells what a batch costs, before or without
-// counting it.
+// FlopEstimator: the seam through which a model's configuration tells what a batch costs, before or
+// without counting it.
 #pragma once
 
 #include <flopmeter/core/dtype.h>

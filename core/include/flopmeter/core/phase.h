@@ -33,7 +33,8 @@ constexpr std::string_view to_string(Phase phase) {
   return names[static_cast<std::size_t>(phase)];
 }
 
-/// The phase that the training thread is in: written by the monitor, read by adapters to attribute what they count.
+/// The phase that the training thread is in: written by the monitor, read by adapters to attribute
+/// what they count.
 std::atomic<Phase>& current_phase();
 
 }  // namespace flopmeter

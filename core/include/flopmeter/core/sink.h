@@ -26,12 +26,14 @@ struct RunInfo {
   PeakTable peaks;
   int rank = 0;
   int world_size = 1;
-  int data_parallel = 1;  ///< ranks that work on different samples; totals of samples and tokens scale with it
+  int data_parallel =
+      1;  ///< ranks that work on different samples; totals of samples and tokens scale with it
   int log_interval = 10;
   std::int64_t disk_limit_bytes = std::int64_t{256} << 20U;  ///< of each growing file
-  bool breakdown = false;  ///< show phases
-  bool memory = true;      ///< show memory
-  bool zero_unmeasured = false;  ///< write 0 where MFU was not measured, for readers that expect a number
+  bool breakdown = false;                                    ///< show phases
+  bool memory = true;                                        ///< show memory
+  bool zero_unmeasured =
+      false;  ///< write 0 where MFU was not measured, for readers that expect a number
 };
 
 /// Receives finished steps.  Called from one thread at a time.  Reports failure by its result;

@@ -39,7 +39,7 @@ std::string_view to_string(StepTag tag);
 struct StepRecord {
   std::int64_t step = 0;
   std::int64_t effective_step = 0;  ///< optimizer steps this process has finished before this one
-  std::int32_t epoch = -1;  ///< negative: the loop did not say
+  std::int32_t epoch = -1;          ///< negative: the loop did not say
   std::int32_t rank = 0;
   std::int32_t devices = 1;      ///< devices this record's work ran on
   std::int32_t micro_steps = 1;  ///< forward/backward passes accumulated into the step
@@ -59,9 +59,9 @@ struct StepRecord {
   std::array<std::uint64_t, dtype_count> model_flops_by_dtype{};
   std::array<std::uint64_t, dtype_count> hardware_flops_by_dtype{};
   FlopsSource flops_source = FlopsSource::none;
-  std::string_view flops_note;                 ///< why the FLOPs have this source; points at static text
-  std::optional<Flops> counted_flops;          ///< the count, where another source is shown in its place
-  std::optional<Flops> estimated_flops;        ///< model FLOPs by the estimator, where there is one
+  std::string_view flops_note;           ///< why the FLOPs have this source; points at static text
+  std::optional<Flops> counted_flops;    ///< the count, where another source is shown in its place
+  std::optional<Flops> estimated_flops;  ///< model FLOPs by the estimator, where there is one
   std::optional<double> counter_flops_per_second;  ///< by hardware counters: not a model's figure
   AttentionPairs attention_pairs = AttentionPairs::none;
   std::string_view convention;                  ///< of model_flops; points at static text
@@ -77,8 +77,9 @@ struct StepRecord {
   std::optional<double> tflops_per_device_run;
   std::optional<double> tokens_per_second_window;
   std::optional<double> tokens_per_second_run;
-  std::optional<Seconds> between_seconds;     ///< from the end of the step before to the start of this one
-  std::optional<Seconds> run_seconds;         ///< since the run's first start, restarts included
+  std::optional<Seconds>
+      between_seconds;                 ///< from the end of the step before to the start of this one
+  std::optional<Seconds> run_seconds;  ///< since the run's first start, restarts included
   std::optional<Seconds> productive_seconds;  ///< train steps of the run that were not done twice
 
   std::array<std::optional<Seconds>, phase_count> phases{};

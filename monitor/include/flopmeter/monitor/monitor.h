@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Monitor: watches a training loop.  The loop calls it at each step; what it notes goes through a fixed ring to one
-// background thread, which works out MFU and writes.  After start() nothing here throws, blocks, allocates or
-// enters the kernel on the caller's thread.
+// Monitor: watches a training loop.  The loop calls it at each step; what it notes goes through a
+// fixed ring to one background thread, which works out MFU and writes.  After start() nothing here
+// throws, blocks, allocates or enters the kernel on the caller's thread.
 #pragma once
 
 #include <flopmeter/core/exchange.h>
@@ -27,7 +27,8 @@
 
 namespace flopmeter {
 
-/// What a loop can tell about a step when it begins.  All of it is optional; spans are read before begin returns.
+/// What a loop can tell about a step when it begins.  All of it is optional; spans are read before
+/// begin returns.
 struct StepInput {
   std::optional<std::int64_t> samples{};
   std::optional<std::int64_t> tokens{};  ///< real tokens; else the sum of sequence_lengths
@@ -65,11 +66,13 @@ struct Connections {
   int rank = 0;
   int world_size = 1;
   int data_parallel = 1;
-  int devices = 1;  ///< that this rank's work runs on
+  int devices = 1;                              ///< that this rank's work runs on
   std::function<DeviceMemory()> device_memory;  ///< asked on the writing thread
   std::vector<std::unique_ptr<Sink>> sinks;     ///< beside those of the options
-  std::string run_json_extra;  ///< JSON object with what else run.json should hold about model and layout
-  std::function<void(const std::string&)> warn;  ///< one line of text, at most one of a kind; else stderr
+  std::string
+      run_json_extra;  ///< JSON object with what else run.json should hold about model and layout
+  std::function<void(const std::string&)>
+      warn;  ///< one line of text, at most one of a kind; else stderr
   Clock clock;
   /// Opens the counters of mode hybrid; asked once, on the writing thread.
   Result<std::unique_ptr<FlopCounters>> (*open_counters)() = open_cpu_flop_counters;
@@ -111,7 +114,8 @@ class [[nodiscard]] StepScope {
 class [[nodiscard]] PhaseScope {
  public:
   PhaseScope(Monitor* monitor, Phase phase) : monitor_(monitor), phase_(phase) {}
-  PhaseScope(PhaseScope&& other) noexcept : monitor_(std::exchange(other.monitor_, nullptr)), phase_(other.phase_) {}
+  PhaseScope(PhaseScope&& other) noexcept
+      : monitor_(std::exchange(other.monitor_, nullptr)), phase_(other.phase_) {}
   PhaseScope& operator=(PhaseScope&&) = delete;
   PhaseScope(const PhaseScope&) = delete;
   PhaseScope& operator=(const PhaseScope&) = delete;
@@ -124,11 +128,12 @@ class [[nodiscard]] PhaseScope {
   Phase phase_;
 };
 
-/// One run's monitor.  Calls of one step come from one thread; another step may come from another thread.  In a
-/// forked child it is off and does nothing.
+/// One run's monitor.  Calls of one step come from one thread; another step may come from another
+/// thread.  In a forked child it is off and does nothing.
 class Monitor {
  public:
-  /// Only wrong options are an error; a directory that cannot be written is said once and the run goes on.
+  /// Only wrong options are an error; a directory that cannot be written is said once and the run
+  /// goes on.
   static Result<Monitor> start(const Options& options, Connections connections = {});
 
   Monitor(Monitor&&) noexcept;
@@ -153,15 +158,16 @@ class Monitor {
   /// Forgets the open step: no record of it.
   void abandon_step() noexcept;
 
-  /// Opens a phase inside the phase that is open.  Outside a step, data and other phases begin the next step
-  /// early; evaluation and checkpoint become a tagged record of their own.
+  /// Opens a phase inside the phase that is open.  Outside a step, data and other phases begin the
+  /// next step early; evaluation and checkpoint become a tagged record of their own.
   void begin_phase(Phase phase) noexcept;
   void end_phase(Phase phase) noexcept;
 
   /// Marks the open step as one that would spoil an average.
   void tag_step(StepTag tag) noexcept;
   void set_training_phase(TrainingPhase phase) noexcept;
-  /// The model does other work from now on (other trainable parameters): what was measured no longer holds.
+  /// The model does other work from now on (other trainable parameters): what was measured no
+  /// longer holds.
   void model_changed() noexcept;
   /// Whether FLOPs of the open step are being counted.
   [[nodiscard]] bool measuring() const noexcept;
@@ -183,7 +189,9 @@ class Monitor {
   std::shared_ptr<Session> session_;
 };
 
-inline PhaseScope StepScope::phase(Phase phase) { return monitor_->phase(phase); }
+inline PhaseScope StepScope::phase(Phase phase) {
+  return monitor_->phase(phase);
+}
 inline void StepScope::end(const StepOutcome& outcome) {
   if (Monitor* monitor = std::exchange(monitor_, nullptr)) monitor->end_step(outcome);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of the monitor, and the one list from which code, YAML, flags, Hydra-style words, environment and --help
-// follow.
+// Options of the monitor, and the one list from which code, YAML, flags, Hydra-style words,
+// environment and --help follow.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -56,9 +56,9 @@ struct Options {
   bool tensorboard = false;
   std::string tensorboard_dir;  ///< empty: <directory>/tensorboard
   bool csv = false;
-  std::string prometheus_file;    ///< empty: none
-  std::string metrics_address;    ///< "127.0.0.1:9095"; empty: no server
-  std::string metrics_token;      ///< needed beyond the loopback
+  std::string prometheus_file;     ///< empty: none
+  std::string metrics_address;     ///< "127.0.0.1:9095"; empty: no server
+  std::string metrics_token;       ///< needed beyond the loopback
   std::vector<std::string> sinks;  ///< more of "name:target"
   int disk_limit_mib = 256;
 
@@ -68,33 +68,39 @@ struct Options {
 
 /// One option in all its spellings.
 struct OptionRow {
-  std::string_view name;                      ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
-  std::span<const std::string_view> yaml;     ///< dotted paths of other tools' files that mean the same
-  std::string_view flag;                      ///< "--perf-log-interval"
-  bool is_switch = false;                     ///< takes no value and has a --no- form
+  std::string_view name;  ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
+  std::span<const std::string_view>
+      yaml;                ///< dotted paths of other tools' files that mean the same
+  std::string_view flag;   ///< "--perf-log-interval"
+  bool is_switch = false;  ///< takes no value and has a --no- form
   std::string_view help;
   /// Sets the option; an empty text on success, else what a value must be.
   std::string_view (*parse)(Options& options, std::string_view text) = nullptr;
   /// The current value as text.
   std::string (*show)(const Options& options) = nullptr;
-  bool shared = false;  ///< the training program knows the flag too: it is read, and left where it is
+  bool shared =
+      false;  ///< the training program knows the flag too: it is read, and left where it is
 };
 
 std::span<const OptionRow> option_rows();
 
-/// Where the flags and the `system:` block start from: off, and no console line, as FlagScale has it.
+/// Where the flags and the `system:` block start from: off, and no console line, as FlagScale has
+/// it.
 Options flag_defaults();
 
 /// Sets one option by its name; an unknown name is an error with the nearest one.
 Result<void> set_option(Options& options, std::string_view name, std::string_view value);
 
-/// Takes what concerns the monitor from a YAML text: blocks `flopmeter`, `monitoring`, `monitor.freq`, and the keys
+/// Takes what concerns the monitor from a YAML text: blocks `flopmeter`, `monitoring`,
+/// `monitor.freq`, and the keys
 /// `*perf_*` of `system`, at the top or under `train`.  All else is somebody else's.
 Result<void> apply_yaml(Options& options, std::string_view text, std::string_view file = "YAML");
 Result<void> apply_yaml_file(Options& options, const std::string& path);
 
-/// Takes flags and words like `train.system.perf_log_interval=10` from a command line and returns the rest.
-Result<std::vector<std::string>> apply_arguments(Options& options, std::span<const std::string> arguments);
+/// Takes flags and words like `train.system.perf_log_interval=10` from a command line and returns
+/// the rest.
+Result<std::vector<std::string>> apply_arguments(Options& options,
+                                                 std::span<const std::string> arguments);
 
 /// Takes FLOPMETER_<NAME> from `environment` ("KEY=value", ended by null, as `environ`).
 Result<void> apply_environment(Options& options, const char* const* environment);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hardware counters of floating-point operations.  They count what the units retired, whoever asked for it: a
-// hardware figure, never a model's.
+// Hardware counters of floating-point operations.  They count what the units retired, whoever asked
+// for it: a hardware figure, never a model's.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -26,7 +26,8 @@ class FlopCounters {
   virtual std::optional<double> total() = 0;
 };
 
-/// The counters of this process' threads on the CPU through perf_event_open; else why there are none.
+/// The counters of this process' threads on the CPU through perf_event_open; else why there are
+/// none.
 Result<std::unique_ptr<FlopCounters>> open_cpu_flop_counters();
 
 }  // namespace flopmeter

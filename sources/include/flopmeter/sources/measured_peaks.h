@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measured peaks, kept for later runs in the user's cache directory, one entry for each processor, number of
-// threads and torch version.
+// Measured peaks, kept for later runs in the user's cache directory, one entry for each processor,
+// number of threads and torch version.
 #pragma once
 
 #include <flopmeter/core/peak_table.h>

@@ -13,8 +13,8 @@ struct ProcessMemory {
   std::optional<std::int64_t> rss_peak{};
 };
 
-/// Reads `<root>/self/status`; what cannot be read is empty.  Some microseconds and three system calls: not for
-/// the training thread.
+/// Reads `<root>/self/status`; what cannot be read is empty.  Some microseconds and three system
+/// calls: not for the training thread.
 ProcessMemory read_process_memory(const std::string& root = "/proc");
 
 }  // namespace flopmeter

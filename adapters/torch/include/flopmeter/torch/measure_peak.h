@@ -13,7 +13,8 @@ namespace flopmeter {
 
 using PeakProgress = std::function<void(Dtype dtype, std::int64_t size, FlopsPerSecond rate)>;
 
-/// Sweeps sizes for about `budget` and takes the best median; empty where torch has no such product here.
+/// Sweeps sizes for about `budget` and takes the best median; empty where torch has no such product
+/// here.
 std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const PeakProgress& progress);
 
 /// Threads that torch computes with, and its version: what a measurement holds for.
