@@ -91,14 +91,14 @@ Arg to_arg(const std::array<bool, n>& flags, Scratch& scratch) {
 }
 #if __has_include(<c10/core/SymInt.h>)
 inline Arg to_arg(const c10::SymInt& value, Scratch& /*scratch*/) {
-  const auto known = value.maybe_as_int();
-  return known ? Arg::number(*known) : Arg{};
+  return value.is_symbolic() ? Arg{} : Arg::number(value.as_int_unchecked());
 }
 inline Arg to_arg(c10::SymIntArrayRef items, Scratch& scratch) {
   for (const auto& item : items) {
-    if (!item.maybe_as_int()) return {};
+    if (item.is_symbolic()) return {};
   }
-  return copied_list(items, scratch, [](const c10::SymInt& item) { return *item.maybe_as_int(); });
+  return copied_list(
+      items, scratch, [](const c10::SymInt& item) { return item.as_int_unchecked(); });
 }
 #endif
 #if FLOPMETER_TORCH_VERSION >= 205

@@ -30,12 +30,8 @@ auto current_node() {
 }
 #else
 constexpr auto mark_kind = static_cast<c10::DebugInfoKind>(0x66);
-// 1.13 has no accessor; its guard keeps the node it displaces as its only member, and puts it back.
-std::shared_ptr<Node> current_node() {
-  torch::autograd::NodeGuard guard(nullptr);
-  static_assert(sizeof guard == sizeof(std::shared_ptr<Node>));
-  return reinterpret_cast<const std::shared_ptr<Node>&>(guard);
-}
+// 1.13 does not tell: every node is then taken for one that may run anything.
+std::shared_ptr<Node> current_node() { return nullptr; }
 #endif
 
 /// The hooks around the last forward of any thread: where the engine's own threads, which never run
@@ -77,6 +73,14 @@ bool is_custom(Node& node) {
   return slot.custom;
 }
 
+bool may_run_anything(Node* node) {
+#if FLOPMETER_TORCH_VERSION >= 200
+  return node != nullptr && is_custom(*node);
+#else
+  return node == nullptr || is_custom(*node);
+#endif
+}
+
 /// A nested backward runs: what the marked node did since the oldest node of the walked graph was
 /// recompute.
 void settle_by_nested(Mark& mark, const Node* node) {
@@ -87,7 +91,7 @@ void settle_by_nested(Mark& mark, const Node* node) {
   }
   // Work under no_grad before any node was made leaves no trace: a checkpoint runs nothing but the
   // forward.
-  const bool from_the_start = oldest < mark.first_sequence ||
+  const bool from_the_start = oldest < mark.first_sequence || mark.node == nullptr ||
                               mark.node->name().find("CheckpointFunction") != std::string::npos;
   mark.tally->settle(from_the_start ? Booking::recompute : Booking::backward, Booking::recompute);
   mark.open = false;
@@ -128,7 +132,7 @@ Booking booking_in_backward(TaskId task, Node* node) {
     return Booking::recompute;
   }
   context.outside = hooks;
-  if (node != nullptr && is_custom(*node)) return open_booking(task, node, mark);
+  if (may_run_anything(node)) return open_booking(task, node, mark);
   return Booking::backward;
 }
 

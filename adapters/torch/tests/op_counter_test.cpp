@@ -4,10 +4,12 @@
 #include <flopmeter/torch/survey.h>
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include <atomic>
 #include <thread>
@@ -157,6 +159,7 @@ TEST(OpCounter, books_create_graph_as_backward) {
   EXPECT_EQ(counter.counts().executed(Pass::recompute), 0);
 }
 
+#if TORCH_VERSION_MAJOR >= 2  // 1.13 does not tell which node runs
 TEST(OpCounter, attributes_work_to_modules_forward_and_backward) {
   const ModuleId first = module_id("first");
   const ModuleId second = module_id("second");
@@ -180,6 +183,7 @@ TEST(OpCounter, attributes_work_to_modules_forward_and_backward) {
             (std::map<std::string, std::uint64_t>{
                 {"", mm_flops}, {"first", 3 * mm_flops}, {"second", 3 * 2 * 40 * 32 * 48}}));
 }
+#endif
 
 TEST(Region, adds_what_it_counted_for_each_replay) {
   const at::Tensor a = at::randn({4, 4});
