@@ -322,7 +322,7 @@ TEST(Modes, more_shapes_than_fit_leave_no_estimate_but_a_count) {
 /// Counters that run at a known rate, or fail after a while.
 class FakeCounters final : public FlopCounters {
  public:
-  static inline bool failing = false;
+  static inline std::atomic<bool> failing = false;
   std::optional<double> total() override {
     if (failing) return std::nullopt;
     return static_cast<double>(monotonic_nanoseconds()) * 2.0;  // 2 GFLOP/s
