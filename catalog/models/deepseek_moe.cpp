@@ -16,7 +16,7 @@ Model build_deepseek_moe(const Config& config) {
   attention.qkv_bias = attention.out_bias = config.flag_or({"attention_bias"}, false);
   spec.moe.ffn = config.size_or({"moe_intermediate_size"}, 1407);
   read_experts(config, spec.moe, {"n_routed_experts"}, 64, 6);
-  spec.moe.shared_ffn = spec.moe.ffn * config.count_or({"n_shared_experts"}, 0);
+  spec.moe.shared_ffn = product(config, spec.moe.ffn, config.count_or({"n_shared_experts"}, 0));
   const auto first = static_cast<std::size_t>(config.count_or({"first_k_dense_replace"}, 0));
   const auto step = static_cast<std::size_t>(config.size_or({"moe_layer_freq"}, 1));
   for (std::size_t i = 0; i < spec.sparse.size(); ++i) spec.sparse[i] = i >= first && i % step == 0;

@@ -36,15 +36,17 @@ void add_siglip(ModelBuilder& builder, const Config& whole, std::int64_t hidden)
                                           .o = "self_attn.out_proj"},
                                 .up = "mlp.fc1",
                                 .down = "mlp.fc2"};
+  check_tower(vision, tower_layer);
   if (vision.flag_or({"vision_use_head"}, true))
     whole.fail("key 'vision_config.vision_use_head' is not false: the pooling head is not known");
   builder.model.vision = {.kind = VisionPlan::Kind::fixed,
-                          .patches = side * side,
+                          .patches = product(vision, side, side),
                           .visual_tokens = whole.size_or({"mm_tokens_per_image"}, 256)};
   builder.once(
       "model.vision_tower.embeddings.",
       [&](LayerBuilder& layer) {
-        const WideInt kernel = WideInt{vision.size_or({"num_channels"}, 3)} * patch * patch;
+        const std::int64_t kernel =
+            product(vision, vision.size_or({"num_channels"}, 3), product(vision, patch, patch));
         const Value x = layer.convolution(
             LayerBuilder::input(), "patch_embedding", kernel, width, true, Rows::patches);
         layer.output(layer.parameters(x, "position_embedding", WideInt{side} * side * width));

@@ -51,8 +51,9 @@ Clip read_clip(const Config& config) {
   clip.layers = read_tower_layers(vision, {"num_hidden_layers"}, given ? 12 : 24);
   const std::int64_t patch = size("patch_size", 14, 32);
   const std::int64_t side = size("image_size", 336, 224) / patch;
-  clip.patches = side * side;
-  clip.kernel = size("num_channels", 3, 3) * patch * patch;
+  check_tower(vision, clip.layer);
+  clip.patches = product(vision, side, side);
+  clip.kernel = product(vision, size("num_channels", 3, 3), product(vision, patch, patch));
   // Output 0 is the embedding, output i layer i's; negative ones count from the end.
   const double feature = config.number_or({"vision_feature_layer", "mm_vision_select_layer"}, -2);
   const double read = feature < 0 ? static_cast<double>(clip.layers) + 1 + feature : feature;

@@ -35,7 +35,8 @@ Model build_qwen2_5_vl(const Config& config) {
                                 .ffn = vision.size_or({"intermediate_size"}, 3420),
                                 .gated = true,
                                 .norm_bias = false};
-  GridTower tower = read_grid_tower(vision);
+  check_tower(vision, tower_layer);
+  GridTower tower = read_grid_tower(vision, width);
   tower.out = vision.size_or({"out_hidden_size"}, 3584);
   const Decoder text = read_qwen_text(config);
   if (!config.status()) return {};

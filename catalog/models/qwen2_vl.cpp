@@ -16,10 +16,11 @@ Model build_qwen2_vl(const Config& config) {
   const std::int64_t width = vision.size_or({"embed_dim"}, 1280);
   const VisionLayer tower_layer{.width = width,
                                 .heads = vision.size_or({"num_heads", "num_attention_heads"}, 16),
-                                .ffn = width * vision.size_or({"mlp_ratio"}, 4),
+                                .ffn = product(vision, width, vision.size_or({"mlp_ratio"}, 4)),
                                 .up = "mlp.fc1",
                                 .down = "mlp.fc2"};
-  GridTower tower = read_grid_tower(vision);
+  check_tower(vision, tower_layer);
+  GridTower tower = read_grid_tower(vision, width);
   tower.out = vision.size_or({"hidden_size"}, 3584);
   const Decoder text = read_qwen_text(config);
   if (!config.status()) return {};

@@ -3,6 +3,14 @@
 
 namespace flopmeter {
 
+std::int64_t product(const Config& config, std::int64_t a, std::int64_t b) {
+  const WideInt wide = WideInt{a} * b;
+  if (wide <= WideInt{1} << 40U) return static_cast<std::int64_t>(wide);
+  config.fail("sizes " + std::to_string(a) + " and " + std::to_string(b) +
+              " multiply to more than 2^40");
+  return 1;
+}
+
 Value norm(LayerBuilder& layer, Value x, std::string_view name, std::int64_t width, bool bias) {
   return layer.parameters(x, name, width, bias);
 }

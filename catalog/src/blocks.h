@@ -10,6 +10,9 @@
 
 namespace flopmeter {
 
+/// The product of two sizes; one beyond 2^40 is the configuration's error.
+std::int64_t product(const Config& config, std::int64_t a, std::int64_t b);
+
 /// Names of the projections below a layer; an empty k and v means that q holds all three.
 struct ProjectionNames {
   std::string_view q = "self_attn.q_proj";

@@ -85,7 +85,7 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
   MoeBlock moe;
   moe.hidden = hidden;
   moe.ffn = config.size_or({"moe_intermediate_size"}, defaults.moe_ffn);
-  moe.shared_ffn = moe.ffn * config.count_or({"n_shared_experts"}, defaults.shared);
+  moe.shared_ffn = product(config, moe.ffn, config.count_or({"n_shared_experts"}, defaults.shared));
   moe.shared_bias = bias;
   read_experts(config,
                moe,

@@ -85,12 +85,29 @@ const EmbeddedFile* find_known(std::string_view name) {
   return found == known.end() ? nullptr : &*found;
 }
 
+/// Sizes that are each in range may still multiply to what no integer holds.
+bool is_absurd(const Model& model) {
+  double parameters = 0;
+  for (const LayerRun& run : model.runs) {
+    for (const Node& node : model.kinds[run.kind].nodes) {
+      parameters += static_cast<double>(node.in) *
+                    static_cast<double>(std::max<WideInt>(node.out, 1)) *
+                    static_cast<double>(node.experts) * static_cast<double>(run.count);
+    }
+  }
+  return parameters > 1e18;
+}
+
 }  // namespace
 
 Result<Model> build_model(const Config& config) {
   const ModelFamily* family = family_of(config);
   Model model = family == nullptr ? bare_model(config) : family->build(config);
   if (const auto status = config.status(); !status) return status.error();
+  if (is_absurd(model)) {
+    config.fail("the sizes make more than 10^18 parameters, so no model configuration");
+    return config.status().error();
+  }
   if (family != nullptr) model.family = family->name;
   if (model.name.empty()) model.name = origin_name(config);
   return model;

@@ -67,24 +67,39 @@ std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int
   return 1;
 }
 
-GridTower read_grid_tower(const Config& vision) {
-  return {.channels = vision.size_or({"in_channels", "in_chans"}, 3),
-          .patch = vision.size_or({"patch_size"}, 14),
-          .frames = vision.size_or({"temporal_patch_size"}, 2),
-          .merge = vision.size_or({"spatial_merge_size"}, 2),
-          .out = 0};
+void check_tower(const Config& vision, const VisionLayer& spec) {
+  if (spec.width % spec.heads != 0)
+    vision.fail("the vision tower's width " + std::to_string(spec.width) +
+                " is not a multiple of its " + std::to_string(spec.heads) + " heads");
+}
+
+GridTower read_grid_tower(const Config& vision, std::int64_t width) {
+  GridTower tower;
+  tower.patch = vision.size_or({"patch_size"}, 14);
+  tower.kernel = product(vision,
+                         product(vision,
+                                 vision.size_or({"in_channels", "in_chans"}, 3),
+                                 vision.size_or({"temporal_patch_size"}, 2)),
+                         product(vision, tower.patch, tower.patch));
+  tower.merge = vision.size_or({"spatial_merge_size"}, 2);
+  if (tower.merge > 256) {
+    vision.fail("key 'vision_config.spatial_merge_size' is " + std::to_string(tower.merge) +
+                ", expected at most 256");
+    tower.merge = 1;
+  }
+  tower.merged = product(vision, width, tower.merge * tower.merge);
+  return tower;
 }
 
 void open_grid_tower(ModelBuilder& builder, const GridTower& tower, std::int64_t width) {
   builder.model.vision.kind = VisionPlan::Kind::grid;
   builder.model.vision.merge = tower.merge;
   builder.model.facts.multimodal = true;
-  const WideInt kernel = WideInt{tower.channels} * tower.frames * tower.patch * tower.patch;
   builder.once(
       "model.visual.",
       [&](LayerBuilder& layer) {
         layer.output(layer.convolution(
-            LayerBuilder::input(), "patch_embed.proj", kernel, width, false, Rows::patches));
+            LayerBuilder::input(), "patch_embed.proj", tower.kernel, width, false, Rows::patches));
       },
       ModelBuilder::Stream::vision);
 }
@@ -93,7 +108,7 @@ void close_grid_tower(ModelBuilder& builder,
                       const GridTower& tower,
                       std::int64_t width,
                       bool norm_bias) {
-  const std::int64_t merged = width * tower.merge * tower.merge;
+  const std::int64_t merged = tower.merged;
   builder.once(
       "model.visual.merger.",
       [&](LayerBuilder& layer) {

@@ -22,6 +22,9 @@ struct VisionLayer {
   std::string_view down = "mlp.down_proj";
 };
 
+/// Sizes that contradict each other become the configuration's error.
+void check_tower(const Config& vision, const VisionLayer& spec);
+
 void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::Over over);
 
 /// A linear with bias of the vision part.
@@ -39,14 +42,14 @@ std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int
 /// Qwen's towers: patches of several frames, and a merger of neighbouring patches behind the
 /// layers.
 struct GridTower {
-  std::int64_t channels = 0;
-  std::int64_t patch = 0;
-  std::int64_t frames = 0;  ///< in a patch
+  std::int64_t patch = 0;   ///< side in pixels
+  std::int64_t kernel = 0;  ///< weights of a patch's kernel
   std::int64_t merge = 0;
-  std::int64_t out = 0;  ///< width of the language model
+  std::int64_t merged = 0;  ///< width of a merged patch
+  std::int64_t out = 0;     ///< width of the language model
 };
 
-GridTower read_grid_tower(const Config& vision);
+GridTower read_grid_tower(const Config& vision, std::int64_t width);
 void open_grid_tower(ModelBuilder& builder, const GridTower& tower, std::int64_t width);
 void close_grid_tower(ModelBuilder& builder,
                       const GridTower& tower,
