@@ -109,7 +109,7 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
     now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
   }
   add(record.tokens, input.tokens ? input.tokens : count != 0 ? std::optional{clamped(sum)} : std::nullopt);
-  for (const ImageGrid& grid : input.images) now_.shape.add_image(grid);
+  for (const ImageShape& grid : input.images) now_.shape.add_image(grid);
   if (has_batch(input)) {
     record.micro_steps = has_batch_ ? record.micro_steps + 1 : 1;
     has_batch_ = true;
