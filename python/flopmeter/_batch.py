@@ -73,7 +73,7 @@ def describe(
 
 def look_at(batch: Any) -> Batch | None:
     """What can be seen of a loader's batch: a mapping with the usual names, or tensors whose first extent counts samples."""
-    if isinstance(batch, Mapping) or hasattr(batch, "data") and isinstance(getattr(batch, "data"), Mapping):
+    if isinstance(batch, Mapping) or isinstance(getattr(batch, "data", None), Mapping):
         get = batch.get
         ids = get("input_ids")
         if ids is not None:

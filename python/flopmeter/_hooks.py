@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def _tensors(output: Any) -> list[Any]:
     """The output's first tensors that lead back to parameters, the loss of a Hugging Face output among them."""
     found = []
     values = [output]
-    if hasattr(output, "values") and callable(output.values):
+    if isinstance(output, Mapping):
         values = list(output.values())
     elif isinstance(output, (list, tuple)):
         values = list(output)
@@ -59,7 +60,7 @@ class TorchHooks:
         self._is_compiling = torch.compiler.is_compiling
         self._queue_callback = torch.autograd.Variable._execution_engine.queue_callback
         self.phases = True
-        optimizers = torch.optim.optimizer
+        optimizers = importlib.import_module("torch.optim.optimizer")
         self._handles = [
             optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
             optimizers.register_optimizer_step_post_hook(self._optimizer_ended),

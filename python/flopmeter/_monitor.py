@@ -91,7 +91,6 @@ class Monitor:
         sinks = _setup.python_sinks(named)
         self._options = _setup.make_options(named, config, _setup.model_name(model))
         parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, self._options)
-        self._source = parts.source
         self._device = parts.device
         self.peaks = parts.peaks
         rank, world_size = _setup.rank_of(rank, world_size)
@@ -102,7 +101,7 @@ class Monitor:
             parts.training,
             convention,
             parts.dtype,
-            parts.source.address if parts.source is not None else 0,
+            parts.source,
             rank,
             world_size,
             data_parallel or world_size,
@@ -115,6 +114,7 @@ class Monitor:
         self._auto = False  # and it was opened by wrap() or a hook, not by the loop
         self._explicit = False  # the loop marks its steps itself
         self._has_batch = False  # the open step's batch is known
+        self._batch_by_hook = False  # and was seen by a hook, which then adds those of later forwards
         self._pending: Any = None  # a batch that no step has taken yet
         self._batches = 0  # of the open automatic step
         self._optimizer_steps = 0
@@ -145,6 +145,7 @@ class Monitor:
         else:
             self._has_batch = tokens is not None or samples is not None
             self._core.begin(samples, tokens)
+        self._batch_by_hook = False
         self._open = True
 
     def _begin_described(
@@ -274,17 +275,18 @@ class Monitor:
         """The model's forward starts: a step opens for a waiting batch, and what the model is fed is noted."""
         if not self._open and self._pending is not None and not self._explicit:
             self._begin_auto()
-        if self._open and (not self._has_batch or self._hooked_batch):
+        if self._open and (not self._has_batch or self._batch_by_hook):
             seen = batch()
             if seen is not None:
                 self._core.micro_step(*seen)
-                self._has_batch = self._hooked_batch = True
+                self._has_batch = self._batch_by_hook = True
 
     def _begin_auto(self) -> None:
         seen = look_at(self._pending)
         self._pending = None
         self._batches = 1
         self._has_batch = seen is not None
+        self._batch_by_hook = False
         self._core.begin_step(*(seen or _NOTHING), None, None, 0)
         self._open = self._auto = True
 

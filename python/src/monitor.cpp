@@ -29,15 +29,16 @@ class PythonMonitor {
                 const Training& training,
                 const std::string& convention,
                 const std::string& dtype,
-                std::uintptr_t source,
+                py::object source,
                 int rank,
                 int world_size,
                 int data_parallel,
                 int devices,
                 std::string details)
       : dtype_(dtype_named(dtype)),
+        source_(std::move(source)),
         shared_(std::make_shared<Shared>()),
-        monitor_(start(options, peaks, model, training, convention, source, rank, world_size, data_parallel, devices,
+        monitor_(start(options, peaks, model, training, convention, rank, world_size, data_parallel, devices,
                        std::move(details))) {}
 
   using Count = std::optional<std::int64_t>;
@@ -82,11 +83,13 @@ class PythonMonitor {
   };
 
   Monitor start(const Options& options, const PeakTable& peaks, const std::optional<Model>& model,
-                const Training& training, const std::string& convention, std::uintptr_t source, int rank,
-                int world_size, int data_parallel, int devices, std::string details) {
+                const Training& training, const std::string& convention, int rank, int world_size,
+                int data_parallel, int devices, std::string details) {
     if (model) shared_->estimator = take(make_estimator(*model, training, convention, dtype_));
     Connections connections;
-    connections.source = reinterpret_cast<FlopSource*>(source);  // NOLINT: what _torch.FlopSource.address gave
+    if (!source_.is_none()) {  // of another extension module: only its address is shared
+      connections.source = reinterpret_cast<FlopSource*>(source_.attr("address").cast<std::uintptr_t>());  // NOLINT
+    }
     connections.estimator = shared_->estimator.get();
     connections.peaks = peaks;
     connections.convention = convention;
@@ -121,6 +124,7 @@ class PythonMonitor {
   }
 
   Dtype dtype_;
+  py::object source_;  ///< outlives the monitor
   std::shared_ptr<Shared> shared_;
   Monitor monitor_;
 };
@@ -154,7 +158,7 @@ void bind_monitor(py::module_& m) {
   using P = PythonMonitor;
   py::class_<P>(m, "Monitor", "The monitor as C++ has it.")
       .def(py::init<const Options&, const PeakTable&, const std::optional<Model>&, const Training&, const std::string&,
-                    const std::string&, std::uintptr_t, int, int, int, int, std::string>(),
+                    const std::string&, py::object, int, int, int, int, std::string>(),
            py::arg("options"), py::arg("peaks"), py::arg("model"), py::arg("training"), py::arg("convention"),
            py::arg("dtype"), py::arg("source"), py::arg("rank"), py::arg("world_size"), py::arg("data_parallel"),
            py::arg("devices"), py::arg("details"))

@@ -45,7 +45,9 @@ void bind_peaks(py::module_& m) {
   m.def("dtype_name", [](const std::string& text) { return std::string{to_string(dtype_named(text))}; }, py::arg("text"));
   m.attr("dtype_names") = [] {
     py::list names;
-    for (std::size_t i = 0; i < dtype_count; ++i) names.append(std::string{to_string(static_cast<Dtype>(i))});
+    for (std::size_t i = 0; i + 1 < dtype_count; ++i) {  // the last, `other`, has no peak
+      names.append(std::string{to_string(static_cast<Dtype>(i))});
+    }
     return py::tuple(names);
   }();
 }
