@@ -24,7 +24,7 @@ def config_of(model: Any) -> dict[str, Any] | None:
     for _ in range(8):  # DDP, FSDP, compiled and PEFT models hold the model one or two levels down
         if isinstance(model, Mapping):
             return dict(model)
-        config = model if hasattr(model, "model_type") else getattr(model, "config", None)
+        config: Any = model if hasattr(model, "model_type") else getattr(model, "config", None)
         if hasattr(config, "model_type") and hasattr(config, "to_dict"):
             return config.to_dict()
         inner = getattr(model, "module", None) or getattr(model, "_orig_mod", None) or getattr(model, "base_model", None)

@@ -58,6 +58,7 @@ class Monitor:
     ``model``: a module (its Hugging Face config is found), a config, a dict, a well-known name or a config.json.
     ``peak_tflops``: peak of one device, instead of the catalog's; "measured" for what ``flopmeter peak`` found.
     ``config``: more options from a YAML file, YAML text or a dict, as other tools write them.
+    ``count``: False leaves the op stream alone; ``find_phases``: False takes only the phases that the loop marks.
     ``wandb``: None adds perf/* to the rows of your own run, True writes rows of its own, False leaves it alone.
     All other keywords are options by name, as ``flopmeter.options()`` lists them.
     """
@@ -82,6 +83,7 @@ class Monitor:
         world_size: int | None = None,
         data_parallel: int | None = None,
         devices: int = 1,
+        count: bool = True,
         find_phases: bool = True,
         wandb: bool | None = None,
         mlflow: bool = False,
@@ -90,7 +92,7 @@ class Monitor:
         named = dict(options, directory=directory, mode=mode, log_interval=log_interval, measure_frequency=flops_profile_freq)
         sinks = _setup.python_sinks(named)
         self._options = _setup.make_options(named, config, _setup.model_name(model))
-        parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, self._options)
+        parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, self._options, count)
         self._device = parts.device
         self.peaks = parts.peaks
         rank, world_size = _setup.rank_of(rank, world_size)

@@ -52,7 +52,7 @@ def torch_device_name(device: Any = None) -> str | None:
     if device is None:
         device = torch.device("cuda") if torch.cuda.is_available() and torch.cuda.is_initialized() else torch.device("cpu")
     device = torch.device(device)
-    driver = getattr(torch, device.type, None)
+    driver: Any = getattr(torch, device.type, None)
     if device.type in ("cpu", "meta") or not hasattr(driver, "get_device_name"):
         return None
     return driver.get_device_name(device)

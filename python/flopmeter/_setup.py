@@ -137,6 +137,7 @@ def parts_of(
     recompute: str | None,
     attention: str | None,
     options: _flopmeter.Options,
+    count: bool,
 ) -> Parts:
     """Everything that the monitor needs to know about model and device."""
     mode = options.values()["mode"]
@@ -155,7 +156,7 @@ def parts_of(
     if module is not None:
         details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
     peaks = find_peaks(device, peak_tflops)
-    source = None if mode == "estimate" or options.values()["enabled"] == "false" else _source()
+    source = _source() if count and mode != "estimate" and options.values()["enabled"] == "true" else None
     memory = device if str(device).split(":")[0] in ("cuda", "xpu", "npu") and torch_module() else None
     return Parts(found, training, peaks, dtype, memory, source, json.dumps(details))
 

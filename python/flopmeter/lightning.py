@@ -9,7 +9,7 @@ from typing import Any
 try:
     from lightning.pytorch.callbacks import Callback as _Base
 except ImportError:  # the older package
-    from pytorch_lightning.callbacks import Callback as _Base
+    from pytorch_lightning.callbacks import Callback as _Base  # type: ignore[assignment]
 
 from flopmeter import _flopmeter
 from flopmeter._batch import Batch, look_at
@@ -85,8 +85,7 @@ class Callback(_Base):
             return
         if trainer.global_step != self._global_step:
             self.monitor._core.end_phase(_OPTIMIZER)
-            loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-            self.monitor.end_step(loss=loss.detach() if hasattr(loss, "detach") else loss)
+            self.monitor.end_step(loss=outputs.get("loss") if isinstance(outputs, dict) else outputs)
             self._open = False
             if trainer.global_step % trainer.log_every_n_steps == 0 and self._window is not None:
                 metrics = self._window.metrics()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from functools import partial
 from typing import Any
 
 from flopmeter import _flopmeter
@@ -41,17 +42,17 @@ def _rows() -> list[dict[str, Any]]:
     return [row for row in _flopmeter.option_rows() if row["flag"] and not row["shared"]]
 
 
-def _value(row: dict[str, Any], text: str) -> str:
-    """Text of the flag's value, checked."""
-    try:
-        _flopmeter.Options().set(row["name"], text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
-
-
 def _typed(text: str) -> str | int:
     return int(text) if text.isdigit() else text
+
+
+def _value(name: str, text: str) -> str | int:
+    """The value of an option, checked."""
+    try:
+        _flopmeter.Options().set(name, text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return _typed(text)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
         else:
             group.add_argument(
                 row["flag"],
-                type=lambda text, row=row: _typed(_value(row, text)),
+                type=partial(_value, row["name"]),
                 default=_typed(row["flag_default"]) if row["flag_default"] else None,
                 help=help_text,
             )
@@ -88,7 +89,7 @@ def monitor_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _sizes(args: argparse.Namespace) -> dict[str, int]:
     """Ranks and replicas; one device a rank."""
-    world = int(getattr(args, "world_size", None) or os.environ.get("WORLD_SIZE", 1))
+    world = int(getattr(args, "world_size", None) or os.environ.get("WORLD_SIZE") or 1)
     names = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
     split = 1
     for name in names:

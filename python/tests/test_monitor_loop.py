@@ -115,6 +115,17 @@ def test_micro_steps_add_up(start, model, tmp_path):
     assert row["model_flops"] == linear_flops(6)
 
 
+def test_flops_that_the_loop_gives_are_used_as_they_are(start, model, tmp_path):
+    monitor = start()
+    for at_begin in (True, False):
+        with monitor.step(samples=4, flops=12345 if at_begin else None):
+            train(model, torch.randn(4, WIDTH))
+            if not at_begin:
+                monitor.micro_step(flops=12345)
+    monitor.finish()
+    assert [(row["model_flops"], row["flops_source"]) for row in records(tmp_path / "run")] == [(12345, "given")] * 2
+
+
 def test_an_attention_mask_tells_real_and_padded_tokens(start, tmp_path):
     mask = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
     monitor = start()

@@ -88,7 +88,7 @@ class TrainingMonitor:
 
     def _start(self, config: Any) -> Monitor:
         directory = os.path.join(self.output_dir, "perf_monitor")
-        own: dict[str, Any] = {"console": False, "unmeasured": "zero", "wandb": False, "find_phases": False}
+        own: dict[str, Any] = {"console": False, "unmeasured": "zero", "wandb": False, "find_phases": False, "count": False}
         try:
             return Monitor(directory, config=_blocks(config) or None, **own)
         except ValueError as error:
