@@ -31,7 +31,7 @@ ShapeFit::Features ShapeFit::features_of(const BatchShape& shape) {
     f[3] += n * real * real;
     f[4] += n;
   }
-  for (const ImageGrid& grid : shape.images) {
+  for (const ImageShape& grid : shape.images) {
     const long double patches = static_cast<long double>(grid.t) * grid.h * grid.w;
     f[5] += patches;
     f[6] += patches * grid.h * grid.w;  // frames of a video do not attend to one another

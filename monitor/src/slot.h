@@ -22,10 +22,10 @@ struct ShapeNote {
   std::uint64_t signature =
       0;  ///< equal for equal shapes, whatever their order; 0: nothing is known
   std::array<SequenceGroup, most_groups> groups;
-  std::array<ImageGrid, most_images> images;
+  std::array<ImageShape, most_images> images;
 
   void add_sequences(std::int64_t length, std::int64_t count) noexcept;
-  void add_image(const ImageGrid& grid) noexcept;
+  void add_image(const ImageShape& grid) noexcept;
   void set_padded_length(std::int64_t length) noexcept;
 
   /// Empty where nothing is known or it did not fit.

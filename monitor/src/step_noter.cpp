@@ -115,11 +115,8 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
              *input.tokens % *input.samples == 0) {
     now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
   }
-  add(record.tokens,
-      input.tokens ? input.tokens
-      : count != 0 ? std::optional{clamped(sum)}
-                   : std::nullopt);
-  for (const ImageGrid& grid : input.images) now_.shape.add_image(grid);
+  add(record.tokens, input.tokens ? input.tokens : count != 0 ? std::optional{clamped(sum)} : std::nullopt);
+  for (const ImageShape& grid : input.images) now_.shape.add_image(grid);
   if (has_batch(input)) {
     record.micro_steps = has_batch_ ? record.micro_steps + 1 : 1;
     has_batch_ = true;
@@ -165,7 +162,8 @@ void StepNoter::micro_step(const StepInput& input) noexcept {
 
 void StepNoter::start_counting() noexcept {
   if (source_ == nullptr) return;
-  const bool wanted = plan_.wants(effective_steps_, now_.shape.signature);
+  const bool given = now_.record.flops_source == FlopsSource::given;
+  const bool wanted = !given && plan_.wants(effective_steps_, now_.shape.signature);
   if (wanted != counting_enabled_) {
     source_->enable(wanted);
     counting_enabled_ = wanted;
@@ -178,6 +176,7 @@ void StepNoter::start_counting() noexcept {
 void StepNoter::stop_counting(std::int64_t step_ns) noexcept {
   StepRecord& record = now_.record;
   double cost_ns = calls_ * call_ns_;
+  if (record.flops_source == FlopsSource::given) now_.counted = false;  // told after the count had begun
   if (now_.counted) {
     const FlopTotals work = source_->snapshot() - before_;
     std::uint64_t model = 0;

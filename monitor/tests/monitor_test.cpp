@@ -87,7 +87,7 @@ TEST(Monitor, micro_steps_add_up_and_tokens_come_from_lengths) {
   {
     auto monitor = Monitor::start(quiet(directory));
     const std::int64_t lengths[] = {5, 7, 7};
-    const ImageGrid grids[] = {{1, 4, 6}};
+    const ImageShape grids[] = {{1, 4, 6}};
     monitor->begin_step();
     for (int micro = 0; micro < 4; ++micro) {
       monitor->micro_step(

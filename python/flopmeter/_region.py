@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any
 
 from flopmeter._adapter import torch_adapter
 
@@ -13,7 +14,7 @@ class Region:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._region = None
+        self._region: Any = None
 
     def __enter__(self) -> Region:
         self._region = torch_adapter().Region()

@@ -21,7 +21,7 @@ struct SequenceGroup {
 };
 
 /// One image or video in patches.
-struct ImageGrid {
+struct ImageShape {
   std::int32_t t = 1;
   std::int32_t h = 0;
   std::int32_t w = 0;
@@ -31,7 +31,7 @@ struct ImageGrid {
 struct BatchShape {
   std::span<const SequenceGroup> sequences{};
   std::int64_t padded_length = 0;  ///< length that all sequences were padded to; 0: not padded
-  std::span<const ImageGrid> images{};
+  std::span<const ImageShape> images{};
   std::int32_t micro_steps = 1;  ///< passes that the sequences were spread over
 };
 

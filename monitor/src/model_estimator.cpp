@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/catalog/estimate.h>
+#include <flopmeter/monitor/model_estimator.h>
+
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+class ModelEstimator final : public FlopEstimator {
+ public:
+  ModelEstimator(Model model, Training training, const Convention& convention, Dtype dtype)
+      : model_(std::move(model)), training_(std::move(training)), convention_(convention), dtype_(dtype) {}
+
+  [[nodiscard]] std::string_view convention() const override { return convention_.name; }
+
+  [[nodiscard]] std::optional<FlopEstimate> estimate(const BatchShape& shape) const override {
+    Batch real;
+    Batch padded;
+    for (const SequenceGroup& group : shape.sequences) {
+      real.sequences.push_back({.length = group.length, .count = group.count});
+      padded.sequences.push_back(
+          {.length = shape.padded_length > 0 ? shape.padded_length : group.length, .count = group.count});
+    }
+    for (const ImageShape& image : shape.images) {
+      real.images.push_back({.t = image.t, .h = image.h, .w = image.w});
+    }
+    padded.images = real.images;
+    EstimateRequest request{
+        .batch = real, .training = training_, .convention = std::string{convention_.name}, .dtype = dtype_};
+    const auto model = flopmeter::estimate(model_, request);
+    request.batch = padded;
+    const auto hardware = flopmeter::estimate(model_, request);
+    if (!model || !hardware) return std::nullopt;
+    FlopEstimate flops;
+    const auto type = static_cast<std::size_t>(dtype_);
+    flops.model[type] = static_cast<std::uint64_t>((*model).model_flops.value);
+    flops.hardware[type] = static_cast<std::uint64_t>((*hardware).hardware_flops.value);
+    flops.recompute = static_cast<std::uint64_t>((*hardware).recompute.value);
+    return flops;
+  }
+
+ private:
+  Model model_;
+  Training training_;
+  const Convention& convention_;
+  Dtype dtype_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<FlopEstimator>> make_estimator(Model model,
+                                                      Training training,
+                                                      const std::string& convention,
+                                                      Dtype dtype) {
+  const Convention* known = find_convention(convention);
+  if (known == nullptr) {
+    return Error{ErrorCode::not_found, "no convention is called '" + convention + "'; see 'flopmeter conventions'"};
+  }
+  return std::unique_ptr<FlopEstimator>{
+      std::make_unique<ModelEstimator>(std::move(model), std::move(training), *known, dtype)};
+}
+
+}  // namespace flopmeter

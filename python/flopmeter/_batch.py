@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a batch tells about itself without a look at the device: samples, tokens, lengths, images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Batch(NamedTuple):
+    """The arguments of the monitor's begin_step and micro_step, in their order."""
+
+    samples: int | None = None
+    tokens: int | None = None
+    lengths: list[int] = []
+    padded_length: int = 0
+    images: list[tuple[int, int, int]] = []
+    visual_tokens: int | None = None
+    flops: int | None = None
+
+
+def _on_host(tensor: Any) -> bool:
+    device = getattr(tensor, "device", None)
+    return device is None or getattr(device, "type", "cpu") == "cpu"
+
+
+def _rows(values: Any) -> list[Any]:
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _lengths(mask: Any) -> tuple[list[int], int] | None:
+    """Real tokens of each row and the padded length; None for a mask that is not rows of 0 and 1 on the host."""
+    shape = getattr(mask, "shape", None)
+    if shape is None:
+        rows = [list(row) for row in mask]
+        return [int(sum(map(bool, row))) for row in rows], max(map(len, rows), default=0)
+    if len(shape) != 2 or not _on_host(mask):
+        return None
+    return [int(n) for n in (mask != 0).sum(1).tolist()], int(shape[1])
+
+
+def describe(
+    samples: int | None = None,
+    tokens: int | None = None,
+    attention_mask: Any = None,
+    input_ids: Any = None,
+    image_grid_thw: Any = None,
+    seq_lens: Any = None,
+    flops: int | None = None,
+) -> Batch:
+    """A batch from what is known of it; what lies on a device is not waited for, only its shape is used."""
+    lengths: list[int] = []
+    padded = 0
+    if seq_lens is not None:
+        lengths = [int(n) for n in _rows(seq_lens)]
+    elif attention_mask is not None:
+        known = _lengths(attention_mask)
+        if known is not None:
+            lengths, padded = known
+        elif len(getattr(attention_mask, "shape", ())) >= 2 and input_ids is None:
+            input_ids = attention_mask
+    if not lengths and input_ids is not None and tokens is None:
+        shape = tuple(getattr(input_ids, "shape", ()))
+        if len(shape) >= 2:
+            lengths = [int(shape[1])] * int(shape[0])
+        elif len(shape) == 1:
+            lengths = [int(shape[0])]
+    images: list[tuple[int, int, int]] = []
+    if image_grid_thw is not None and _on_host(image_grid_thw):
+        images = [(int(t), int(h), int(w)) for t, h, w in _rows(image_grid_thw)]
+    return Batch(samples, tokens, lengths, padded, images, None, None if flops is None else int(flops))
+
+
+def look_at(batch: Any) -> Batch | None:
+    """What can be seen of a loader's batch: a mapping with the usual names, or tensors whose first extent counts samples."""
+    if isinstance(batch, Mapping) or isinstance(getattr(batch, "data", None), Mapping):
+        get = batch.get
+        ids = get("input_ids")
+        if ids is not None:
+            return describe(attention_mask=get("attention_mask"), input_ids=ids, image_grid_thw=get("image_grid_thw"))
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        batch = next((each for each in batch if hasattr(each, "shape")), None)
+    shape = getattr(batch, "shape", None)
+    if shape is None or len(shape) == 0:
+        return None
+    integers = getattr(getattr(batch, "dtype", None), "is_floating_point", True) is False
+    if integers and len(shape) == 2:  # token ids
+        return describe(input_ids=batch)
+    return Batch(samples=int(shape[0]))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds forward, backward and optimizer of a step through torch's own hooks; patches nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from flopmeter import _flopmeter
+from flopmeter._batch import look_at
+
+if TYPE_CHECKING:
+    from flopmeter._monitor import Monitor
+
+FORWARD, BACKWARD, OPTIMIZER = (_flopmeter.phases[name] for name in ("forward", "backward", "optimizer"))
+_MOST_OUTPUTS = 4  # tensors of a model's output that are watched for the start of backward
+_suspended = 0
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Nothing that runs inside belongs to a step."""
+    global _suspended
+    _suspended += 1
+    try:
+        yield
+    finally:
+        _suspended -= 1
+
+
+def _tensors(output: Any) -> list[Any]:
+    """The output's first tensors that lead back to parameters, the loss of a Hugging Face output among them."""
+    found = []
+    values = [output]
+    if isinstance(output, Mapping):
+        values = list(output.values())
+    elif isinstance(output, (list, tuple)):
+        values = list(output)
+    for value in values:
+        if getattr(value, "grad_fn", None) is not None:
+            found.append(value)
+    return found[:_MOST_OUTPUTS]
+
+
+class TorchHooks:
+    """Hooks of one monitor: on its model, if it has one, and on all optimizers."""
+
+    def __init__(self, monitor: Monitor, model: Any) -> None:
+        torch = sys.modules["torch"]
+        self._monitor = weakref.ref(monitor)
+        self._core = monitor._core
+        self._thread = threading.get_ident()
+        self._in_backward = False
+        self._guessed_backward = False  # the engine's threads are not ours: backward is what follows forward
+        self._is_compiling = torch.compiler.is_compiling
+        self._queue_callback = torch.autograd.Variable._execution_engine.queue_callback
+        self.phases = True
+        optimizers = importlib.import_module("torch.optim.optimizer")
+        self._handles = [
+            optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
+            optimizers.register_optimizer_step_post_hook(self._optimizer_ended),
+        ]
+        if isinstance(model, torch.nn.Module):
+            self._handles += [
+                model.register_forward_pre_hook(self._forward_begins, with_kwargs=True),
+                model.register_forward_hook(self._forward_ended, always_call=True),
+            ]
+
+    def remove(self) -> None:
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _skip(self) -> bool:
+        return _suspended > 0 or threading.get_ident() != self._thread
+
+    def _forward_begins(self, model: Any, args: Any, kwargs: Any) -> None:
+        if self._is_compiling() or self._skip() or not model.training:
+            return
+        monitor = self._monitor()
+        if monitor is None:
+            return
+        self._end_guess()
+        monitor._forward_begins(lambda: look_at(kwargs or args))
+        if self.phases:
+            self._core.begin_phase(FORWARD)
+
+    def _forward_ended(self, model: Any, _args: Any, output: Any) -> None:
+        if self._is_compiling() or self._skip() or not model.training or not self.phases:
+            return
+        self._core.end_phase(FORWARD)
+        for tensor in _tensors(output):
+            if tensor.device.type == "cpu":  # its backward runs in the thread that asks for it
+                tensor.grad_fn.register_prehook(self._backward_begins)
+            elif not self._guessed_backward:
+                self._guessed_backward = True
+                self._core.begin_phase(BACKWARD)
+
+    def _end_guess(self) -> None:
+        if self._guessed_backward:
+            self._guessed_backward = False
+            self._core.end_phase(BACKWARD)
+
+    def _backward_begins(self, _gradients: Any) -> None:
+        if self._in_backward or self._skip() or not self.phases:
+            return
+        self._in_backward = True
+        self._core.begin_phase(BACKWARD)
+        self._queue_callback(self._backward_ended)
+
+    def _backward_ended(self) -> None:
+        if self._in_backward:
+            self._in_backward = False
+            self._core.end_phase(BACKWARD)
+
+    def _optimizer_begins(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._skip():
+            return
+        self._end_guess()
+        if self.phases:
+            self._core.begin_phase(OPTIMIZER)
+
+    def _optimizer_ended(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._skip():
+            return
+        monitor = self._monitor()
+        if monitor is not None:
+            monitor._optimizer_steps += 1
+        if self.phases:
+            self._core.end_phase(OPTIMIZER)
+
+    def step_ends(self) -> None:
+        """No phase of ours outlives its step."""
+        if self._guessed_backward:
+            self._end_guess()

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``flopmeter.Monitor``: watches a training loop and writes what it sees to a run directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+from flopmeter import _flopmeter, _setup
+from flopmeter._batch import Batch, describe, look_at
+from flopmeter._hooks import TorchHooks
+from flopmeter._records import RecordThread
+from flopmeter._wrap import Wrapped
+
+T = TypeVar("T")
+_NOTHING = Batch()
+_LONGEST_ACCUMULATION = 512  # batches without an optimizer step after which a batch counts as a step
+
+
+class _Step:
+    """An open step; ``monitor.step()`` returns it for a with statement."""
+
+    __slots__ = ("_monitor",)
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    def __enter__(self) -> Monitor:
+        return self._monitor
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self._monitor.end_step()
+        else:
+            self._monitor.abandon_step()
+
+
+class _Phase:
+    """A phase for a with statement."""
+
+    __slots__ = ("_begin", "_end", "_phase")
+
+    def __init__(self, core: _flopmeter.Monitor, phase: int) -> None:
+        self._begin, self._end, self._phase = core.begin_phase, core.end_phase, phase
+
+    def __enter__(self) -> None:
+        self._begin(self._phase)
+
+    def __exit__(self, *_error: object) -> None:
+        self._end(self._phase)
+
+
+class Monitor:
+    """Watches a run.  Every argument is optional, and nothing it does after this call raises or waits.
+
+    ``model``: a module (its Hugging Face config is found), a config, a dict, a well-known name or a config.json.
+    ``peak_tflops``: peak of one device, instead of the catalog's; "measured" for what ``flopmeter peak`` found.
+    ``config``: more options from a YAML file, YAML text or a dict, as other tools write them.
+    ``count``: False leaves the op stream alone; ``find_phases``: False takes only the phases that the loop marks.
+    ``wandb``: None adds perf/* to the rows of your own run, True writes rows of its own, False leaves it alone.
+    All other keywords are options by name, as ``flopmeter.options()`` lists them.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        model: Any = None,
+        mode: str | None = None,
+        device: Any = None,
+        dtype: Any = None,
+        peak_tflops: float | Literal["measured"] | None = None,
+        log_interval: int | None = None,
+        flops_profile_freq: int | None = None,
+        config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        convention: str = "model-v1",
+        trainable: str | None = None,
+        recompute: str | None = None,
+        attention: str | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        data_parallel: int | None = None,
+        devices: int = 1,
+        count: bool = True,
+        find_phases: bool = True,
+        wandb: bool | None = None,
+        mlflow: bool = False,
+        **options: Any,
+    ) -> None:
+        named = dict(options, directory=directory, mode=mode, log_interval=log_interval, measure_frequency=flops_profile_freq)
+        sinks = _setup.python_sinks(named)
+        self._options = _setup.make_options(named, config, _setup.model_name(model))
+        parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, self._options, count)
+        self._device = parts.device
+        self.peaks = parts.peaks
+        rank, world_size = _setup.rank_of(rank, world_size)
+        self._core = _flopmeter.Monitor(
+            self._options,
+            parts.peaks,
+            parts.model,
+            parts.training,
+            convention,
+            parts.dtype,
+            parts.source,
+            rank,
+            world_size,
+            data_parallel or world_size,
+            devices,
+            parts.details,
+        )
+        self._step = _Step(self)
+        self._phases = {name: _Phase(self._core, number) for name, number in _flopmeter.phases.items()}
+        self._open = False  # a step is open
+        self._auto = False  # and it was opened by wrap() or a hook, not by the loop
+        self._explicit = False  # the loop marks its steps itself
+        self._has_batch = False  # the open step's batch is known
+        self._batch_by_hook = False  # and was seen by a hook, which then adds those of later forwards
+        self._pending: Any = None  # a batch that no step has taken yet
+        self._batches = 0  # of the open automatic step
+        self._optimizer_steps = 0
+        self._outcome: dict[str, float] = {}
+        self._steps_to_memory = 0
+        self._log_interval = int(self._options.values()["log_interval"])
+        self._finished = False
+        self._hooks = TorchHooks(self, model) if find_phases and _setup.torch_module() and self.enabled else None
+        self._records = RecordThread(self._core, wandb if rank == 0 else False, mlflow and rank == 0, sinks)
+        _setup.finish_at_exit(self)
+
+    def step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> _Step:
+        """Open a step for a with statement.
+
+        Besides ``tokens`` and ``samples``: ``attention_mask``, ``input_ids``, ``seq_lens``, ``image_grid_thw``,
+        ``flops``, ``step``, ``epoch``, ``tag``, ``loss``, ``grad_norm``, ``learning_rate``.
+        """
+        self.begin_step(tokens, samples, **more)
+        return self._step
+
+    def begin_step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> None:
+        """Open a step; arguments as for step()."""
+        self._explicit = True
+        if self._auto:
+            self.abandon_step()
+        if more or self._pending is not None:
+            self._begin_described(tokens, samples, **more)
+        else:
+            self._has_batch = tokens is not None or samples is not None
+            self._core.begin(samples, tokens)
+        self._batch_by_hook = False
+        self._open = True
+
+    def _begin_described(
+        self,
+        tokens: int | None,
+        samples: int | None,
+        step: int | None = None,
+        epoch: float | None = None,
+        tag: str = "train",
+        loss: Any = None,
+        grad_norm: Any = None,
+        learning_rate: Any = None,
+        **batch: Any,
+    ) -> None:
+        described = describe(samples, tokens, **batch)
+        if described == _NOTHING and self._pending is not None:
+            described = look_at(self._pending) or _NOTHING
+        self._pending = None
+        self._has_batch = described != _NOTHING
+        self.log(loss=loss, grad_norm=grad_norm, learning_rate=learning_rate)
+        self._core.begin_step(*described, step, None if epoch is None else int(epoch), _flopmeter.tags[tag])
+
+    def micro_step(self, tokens: int | None = None, samples: int | None = None, **batch: Any) -> None:
+        """Add a micro-batch to the open step; arguments as for step()."""
+        self._has_batch = True
+        self._core.micro_step(*describe(samples, tokens, **batch))
+
+    def end_step(self, loss: Any = None, grad_norm: Any = None, learning_rate: Any = None) -> None:
+        """Close the open step."""
+        if loss is not None or grad_norm is not None or learning_rate is not None:
+            self.log(loss=loss, grad_norm=grad_norm, learning_rate=learning_rate)
+        if self._hooks is not None:
+            self._hooks.step_ends()
+        if self._device is not None:
+            self._note_memory()
+        self._open = self._auto = False
+        if self._outcome:
+            outcome, self._outcome = self._outcome, {}
+            self._core.end_step(outcome.get("loss"), outcome.get("grad_norm"), outcome.get("learning_rate"))
+        else:
+            self._core.end()
+
+    def abandon_step(self) -> None:
+        """Forget the open step."""
+        self._open = self._auto = False
+        self._outcome.clear()
+        self._core.abandon_step()
+
+    def log(self, *, loss: Any = None, grad_norm: Any = None, learning_rate: Any = None) -> None:
+        """Values for the record of the open step, or of the next one.  Tensors on a device are not waited for."""
+        for name, value in (("loss", loss), ("grad_norm", grad_norm), ("learning_rate", learning_rate)):
+            number = _setup.number_of(value)
+            if number is not None:
+                self._outcome[name] = number
+
+    def phase(self, name: str) -> _Phase:
+        """A phase for a with statement: data, forward, backward, optimizer, communication, checkpoint, evaluation, other."""
+        phase = self._phases.get(name)
+        if phase is None:
+            raise ValueError(f"phase '{name}': expected one of {', '.join(self._phases)}")
+        if self._hooks is not None and name in ("forward", "backward", "optimizer"):
+            self._hooks.phases = False  # the loop knows better
+        return phase
+
+    def wrap(self, loader: Iterable[T]) -> Wrapped[T]:
+        """The loader, with the wait for each batch timed.
+
+        Where the loop opens no steps itself, each optimizer step (without torch: each batch) becomes one.
+        """
+        return Wrapped(self, loader)
+
+    def set_training_phase(self, name: str) -> None:
+        """warmup, main or finetune: picks how often FLOPs are measured."""
+        self._core.set_training_phase(name)
+
+    def model_changed(self) -> None:
+        """Other parameters are trained from now on: what was measured no longer holds."""
+        self._core.model_changed()
+
+    def finish(self) -> None:
+        """Write what is left.  Called at exit by itself."""
+        if self._finished:
+            return
+        self._finished = True
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._core.finish()
+        self._records.join()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it watches: not switched off, not finished, not a forked child."""
+        return self._core.enabled
+
+    @property
+    def measuring(self) -> bool:
+        """Whether FLOPs of the open step are being counted."""
+        return self._core.measuring
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """How the monitor itself is doing."""
+        return self._core.status()
+
+    @property
+    def directory(self) -> str:
+        """The run directory."""
+        return self._core.status()["directory"]
+
+    def subscribe(self, capacity: int = 1024) -> _flopmeter.Subscription:
+        """A bounded queue of finished records, each as JSON."""
+        return self._core.subscribe(capacity)
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.finish()
+
+    def _note_memory(self) -> None:
+        self._steps_to_memory -= 1
+        if self._steps_to_memory < 0:
+            self._steps_to_memory = self._log_interval - 1
+            self._core.set_device_memory(*_setup.device_memory(self._device))
+
+    def _forward_begins(self, batch: Any) -> None:
+        """The model's forward starts: a step opens for a waiting batch, and what the model is fed is noted."""
+        if not self._open and self._pending is not None and not self._explicit:
+            self._begin_auto()
+        if self._open and (not self._has_batch or self._batch_by_hook):
+            seen = batch()
+            if seen is not None:
+                self._core.micro_step(*seen)
+                self._has_batch = self._batch_by_hook = True
+
+    def _begin_auto(self) -> None:
+        seen = look_at(self._pending)
+        self._pending = None
+        self._batches = 1
+        self._has_batch = seen is not None
+        self._batch_by_hook = False
+        self._core.begin_step(*(seen or _NOTHING), None, None, 0)
+        self._open = self._auto = True
+
+    def _batch_arrived(self, batch: Any) -> None:
+        if self._auto:
+            self._batches += 1
+            self._core.micro_step(*(look_at(batch) or _NOTHING))
+            return
+        self._pending = batch
+        self._optimizer_steps = 0
+
+    def _batch_done(self) -> None:
+        if self._pending is not None and not self._explicit:
+            self._begin_auto()  # no forward was seen: the step is known by its end only
+        if not self._auto:
+            return
+        waits = self._hooks is not None and self._optimizer_steps == 0 and self._batches < _LONGEST_ACCUMULATION
+        if not waits:
+            self.end_step()
+
+    def _loop_ended(self) -> None:
+        if self._auto and (self._hooks is None or self._optimizer_steps > 0):
+            self.end_step()
+        elif self._auto or not self._open:
+            self.abandon_step()
+        self._pending = None

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a monitor is made of: options, model, peaks, counter, and its place among the ranks."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from flopmeter import _flopmeter
+from flopmeter._adapter import AdapterUnavailable, torch_adapter
+from flopmeter._models import find_model
+from flopmeter._peaks import find_peaks
+
+Sink = Callable[[dict[str, Any]], None]
+_sinks: dict[str, Sink] = {}
+_alive: weakref.WeakSet[Any] = weakref.WeakSet()
+_said: set[str] = set()
+
+
+def say(text: str) -> None:
+    """One line for people, once."""
+    if text not in _said:
+        _said.add(text)
+        print(f"flopmeter: {text}", file=sys.stderr)
+
+
+def torch_module() -> ModuleType | None:
+    """Torch, if the program has imported it."""
+    return sys.modules.get("torch")
+
+
+def register_sink(name: str, write: Sink) -> None:
+    """Make ``sinks=["name"]`` an output: ``write(record)`` gets each record as a dict, in a thread of its own."""
+    _sinks[name] = write
+
+
+def python_sinks(named: dict[str, Any]) -> list[Sink]:
+    """Takes the outputs written in Python from the options; leaves the others."""
+    wanted = named.pop("sinks", None) or []
+    named["sink"] = [name for name in ([wanted] if isinstance(wanted, str) else wanted) if name not in _sinks]
+    return [_sinks[name] for name in wanted if name in _sinks]
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def make_options(
+    named: Mapping[str, Any], config: str | os.PathLike[str] | Mapping[str, Any] | None, model: str
+) -> _flopmeter.Options:
+    """Options from the environment, then ``config``, then keywords."""
+    options = _flopmeter.Options()
+    options.apply_environment()
+    if isinstance(config, Mapping):
+        options.apply_yaml(json.dumps(config, default=str), "config")
+    elif config is not None:
+        text = os.fspath(config)
+        if "\n" in text:
+            options.apply_yaml(text, "config")
+        else:
+            options.apply_yaml_file(text)
+    if model and not options.values()["model"]:
+        options.set("model", model)
+    for name, value in named.items():
+        if value is None:
+            continue
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            options.set(name, _as_text(each))
+    return options
+
+
+def model_name(model: Any) -> str:
+    """What people would call it."""
+    if model is None or isinstance(model, Mapping):
+        return ""
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    return getattr(getattr(model, "config", model), "name_or_path", "") or type(model).__name__
+
+
+class Parts(NamedTuple):
+    """What a monitor is connected to."""
+
+    model: _flopmeter.Model | None
+    training: _flopmeter.Training
+    peaks: _flopmeter.PeakTable
+    dtype: str
+    device: Any  # a torch device with memory of its own, else None
+    source: Any  # _torch.FlopSource, else None
+    details: str  # JSON for run.json
+
+
+def _module(model: Any) -> Any:
+    torch = torch_module()
+    return model if torch is not None and isinstance(model, torch.nn.Module) else None
+
+
+def _device_and_dtype(module: Any, device: Any, dtype: Any) -> tuple[Any, str]:
+    torch = torch_module()
+    parameter = next(module.parameters(), None) if module is not None else None
+    if device is None and parameter is not None:
+        device = parameter.device
+    if dtype is None:
+        dtype = parameter.dtype if parameter is not None else "fp32" if device is None or str(device) == "cpu" else "bf16"
+    name = _flopmeter.dtype_name(str(dtype))
+    if name == "fp32" and torch is not None and str(device).startswith("cuda") and torch.backends.cuda.matmul.allow_tf32:
+        name = "tf32"
+    return device, name
+
+
+def _find_model(model: Any, module: Any, frozen: bool, mode: str) -> _flopmeter.Model | None:
+    if model is None or frozen and mode != "estimate":
+        return None  # which gradients are formed is not known from names alone: the count tells
+    try:
+        found, _ = find_model(model)
+    except ValueError:
+        if module is None or mode == "estimate":
+            raise
+        return None
+    return found if found.known else None
+
+
+def parts_of(
+    model: Any,
+    device: Any,
+    dtype: Any,
+    peak_tflops: Any,
+    trainable: str | None,
+    recompute: str | None,
+    attention: str | None,
+    options: _flopmeter.Options,
+    count: bool,
+) -> Parts:
+    """Everything that the monitor needs to know about model and device."""
+    mode = options.values()["mode"]
+    module = _module(model)
+    device, dtype = _device_and_dtype(module, device, dtype)
+    frozen = trainable is None and module is not None and not all(p.requires_grad for p in module.parameters())
+    found = _find_model(model, module, frozen, mode)
+    checkpointed = bool(getattr(module, "is_gradient_checkpointing", False))
+    eager = getattr(getattr(model, "config", None), "_attn_implementation", None) == "eager"
+    training = _flopmeter.Training(
+        trainable or "all", recompute or ("full" if checkpointed else "none"), attention or ("eager" if eager else "fused")
+    )
+    details: dict[str, Any] = {"dtype": dtype}
+    if found is not None:
+        details["model"] = {"name": found.name, "family": found.family, "parameters": found.parameters}
+    if module is not None:
+        details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
+    peaks = find_peaks(device, peak_tflops)
+    source = _source() if count and mode != "estimate" and options.values()["enabled"] == "true" else None
+    memory = device if str(device).split(":")[0] in ("cuda", "xpu", "npu") and torch_module() else None
+    return Parts(found, training, peaks, dtype, memory, source, json.dumps(details))
+
+
+def _source() -> Any:
+    if torch_module() is None:
+        return None
+    try:
+        return torch_adapter().FlopSource()
+    except (AdapterUnavailable, RuntimeError) as error:
+        say(f"no FLOPs are counted: {error}")
+        return None
+
+
+def rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """This process among its ranks: as given, as torch knows it, as the launcher says, or alone."""
+    torch = torch_module()
+    distributed = getattr(torch, "distributed", None)
+    if rank is None and distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), world_size or distributed.get_world_size()
+
+    def number(name: str, otherwise: int) -> int:
+        text = os.environ.get(name, "")
+        return int(text) if text.isdigit() else otherwise
+
+    rank = number("RANK", 0) if rank is None else rank
+    return rank, world_size or max(number("WORLD_SIZE", 1), rank + 1)
+
+
+def number_of(value: Any) -> float | None:
+    """A number, if reading it does not wait for a device."""
+    if value is None or isinstance(value, (int, float)):
+        return None if value is None else float(value)
+    if getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
+        say("a loss on a device is not recorded, because reading it would wait; give loss.item() where you have it")
+        return None
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def device_memory(device: Any) -> tuple[int, int, int]:
+    """Bytes that torch's allocator holds now, held at most, and has reserved."""
+    torch = torch_module()
+    driver = getattr(torch, str(device).split(":")[0])
+    return driver.memory_allocated(device), driver.max_memory_allocated(device), driver.memory_reserved(device)
+
+
+def finish_at_exit(monitor: Any) -> None:
+    """Finish the monitor when the program ends, if it still exists."""
+    if not _alive:
+        atexit.register(_finish_all)
+    _alive.add(monitor)
+
+
+def _finish_all() -> None:
+    for monitor in list(_alive):
+        monitor.finish()
+
+
+def active_monitors() -> list[Any]:
+    """Monitors that watch now."""
+    return [monitor for monitor in _alive if monitor.enabled]

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files of the binding share.
+#pragma once
+
+#include <flopmeter/core/dtype.h>
+#include <flopmeter/core/result.h>
+
+#include <pybind11/pybind11.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace flopmeter {
+
+/// Throws the Error as the Python exception that fits it.
+[[noreturn]] inline void raise(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::io_error:
+      PyErr_SetString(PyExc_OSError, error.message.c_str());
+      throw pybind11::error_already_set();
+    case ErrorCode::unsupported: throw std::runtime_error(error.message);
+    default: throw pybind11::value_error(error.message);
+  }
+}
+
+inline void check(const Result<void>& result) {
+  if (!result) raise(result.error());
+}
+
+template <class T>
+T take(Result<T> result) {
+  if (!result) raise(result.error());
+  return *std::move(result);
+}
+
+inline Dtype dtype_named(const std::string& name) {
+  if (const auto known = parse_dtype(name)) return *known;
+  throw pybind11::value_error("dtype '" + name + "': expected fp64, fp32, tf32, bf16, fp16, fp8, fp4 or int8");
+}
+
+void bind_estimate(pybind11::module_& m);
+void bind_peaks(pybind11::module_& m);
+void bind_options(pybind11::module_& m);
+void bind_monitor(pybind11::module_& m);
+
+}  // namespace flopmeter

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bindings.h"
+
+#include <flopmeter/catalog/pricing.h>
+
+#include <optional>
+#include <string>
+
+namespace flopmeter {
+
+/// What a training step does, from the words that Python and the command line share.
+Training training_of(const std::string& trainable,
+                     const std::string& recompute,
+                     const std::string& attention,
+                     bool forward_only,
+                     std::optional<bool> mtp);
+
+}  // namespace flopmeter

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Megatron's arguments: flags, the model they describe against Megatron's own formula, and the loop's hooks."""
+
+import argparse
+import json
+
+import flopmeter
+import pytest
+from flopmeter import megatron
+from run_records import records
+
+BASE = {
+    "num_layers": 4,
+    "hidden_size": 64,
+    "num_attention_heads": 8,
+    "seq_length": 32,
+    "padded_vocab_size": 128,
+    "swiglu": True,
+    "ffn_hidden_size": 96,
+}
+GQA = {"group_query_attention": True, "num_query_groups": 2}
+EXPERTS = {"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 48}
+LATENT = {
+    "multi_latent_attention": True,
+    "q_lora_rank": 24,
+    "kv_lora_rank": 16,
+    "qk_head_dim": 8,
+    "qk_pos_emb_head_dim": 4,
+    "v_head_dim": 8,
+}
+SETS = {
+    "gqa": GQA,
+    "mha": {},
+    "wide heads": {**GQA, "kv_channels": 16},
+    "gelu": {"swiglu": False, "ffn_hidden_size": 256},
+    "gelu gqa": {**GQA, "swiglu": False},
+    "untied": {"untie_embeddings_and_output_weights": True},
+    "experts": {**EXPERTS, **GQA},
+    "experts every second layer": {**EXPERTS, "moe_layer_freq": 2},
+    "experts by list": {**EXPERTS, "moe_layer_freq": [0, 1, 1, 0]},
+    "shared experts": {**EXPERTS, "moe_shared_expert_intermediate_size": 96, "moe_layer_freq": [0, 1, 1, 1]},
+    "latent": LATENT,
+    "latent without query rank": {**LATENT, "q_lora_rank": None},
+    "latent experts": {**LATENT, **EXPERTS, "moe_layer_freq": [0, 1, 1, 1], "moe_shared_expert_intermediate_size": 48},
+    "latent with prediction": {**LATENT, "mtp_num_layers": 1},
+}
+
+
+def arguments(more):
+    return argparse.Namespace(**{**BASE, **more})
+
+
+def megatron_flops(a, batch):
+    """num_floating_point_operations() of Megatron-LM, norms left out: its formulas for attention, MLP, experts, logits."""
+    get = lambda name, otherwise: otherwise if getattr(a, name, None) is None else getattr(a, name)  # noqa: E731
+    tokens, pairs = batch * a.seq_length, batch * a.seq_length**2
+    h, n, layers = a.hidden_size, a.num_attention_heads, a.num_layers
+    mtp = get("mtp_num_layers", 0)
+    frequency = get("moe_layer_freq", 1) if get("num_experts", 0) else [0] * layers
+    if isinstance(frequency, int):
+        frequency = [int(i % frequency == 0) for i in range(layers)]
+    moe = sum(frequency) + mtp * frequency[-1]
+    dense = layers + mtp - moe
+    gate = 3 if a.swiglu else 2
+    if get("multi_latent_attention", False):
+        nope, rope, v, rank = a.qk_head_dim, a.qk_pos_emb_head_dim, a.v_head_dim, a.kv_lora_rank
+        q = h * n * (nope + rope) if a.q_lora_rank is None else a.q_lora_rank * (h + n * (nope + rope))
+        projections = q + rank * (h + n * (nope + v)) + h * rope + n * v * h
+        core = n * (nope + rope + v)
+    else:
+        d = get("kv_channels", h // n)
+        groups = get("num_query_groups", n) if get("group_query_attention", False) else n
+        projections = h * (n * d + 2 * groups * d) + n * d * h
+        core = 2 * n * d
+    attention = (layers + mtp) * (6 * tokens * projections + 3 * pairs * core)
+    mlp = 6 * tokens * h * gate * a.ffn_hidden_size * dense
+    width = get("moe_ffn_hidden_size", a.ffn_hidden_size) * get("moe_router_topk", 0)
+    experts = 6 * tokens * h * gate * (width + get("moe_shared_expert_intermediate_size", 0)) * moe
+    logits = 6 * tokens * h * a.padded_vocab_size * (1 + mtp)
+    return attention + mlp + experts + logits + mtp * 6 * tokens * 2 * h * h
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_flops_equal_megatrons_formula(name):
+    a = arguments(SETS[name])
+    estimated = flopmeter.estimate(megatron.model_config(a), seq_len=a.seq_length, batch=3, convention="megatron")
+    assert estimated["flops"]["model"] == megatron_flops(a, 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({**EXPERTS, "swiglu": False}, "without --swiglu"),
+        ({"padded_vocab_size": None}, "padded_vocab_size"),
+        ({**EXPERTS, "moe_layer_freq": [1]}, "1 entries for 4 layers"),
+        ({**EXPERTS, "moe_layer_freq": "[1]*4"}, "parser"),
+    ],
+)
+def test_what_cannot_be_told_is_an_error_not_a_guess(more, says):
+    with pytest.raises(ValueError, match=says):
+        megatron.model_config(arguments(more))
+
+
+def test_the_seven_flags_have_their_defaults_and_no_forms():
+    parser = megatron.add_arguments(argparse.ArgumentParser())
+    args = parser.parse_args([])
+    assert (args.enable_perf_monitor, args.perf_log_interval, args.perf_log_dir) == (False, 10, "logs/perf_monitor")
+    assert (args.perf_console_output, args.perf_memory_tracking, args.perf_breakdown, args.perf_max_log_files) == (False, True, False, 10)
+    args = parser.parse_args(["--enable-perf-monitor", "--no-perf-memory-tracking", "--perf-log-interval", "3"])
+    assert (args.enable_perf_monitor, args.perf_memory_tracking, args.perf_log_interval) == (True, False, 3)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--perf-log-interval", "0"])
+
+
+def test_without_the_flag_nothing_starts(tmp_path):
+    args = megatron.add_arguments(argparse.ArgumentParser()).parse_args(["--perf-log-dir", str(tmp_path / "run")])
+    assert megatron.initialize_perf_monitor(args) is None
+    megatron.perf_monitor_start_iteration(1)
+    megatron.perf_monitor_end_iteration(1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_hooks_write_a_run_for_all_devices(tmp_path):
+    parser = megatron.add_arguments(argparse.ArgumentParser())
+    flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path), "--perf-log-interval", "2"]
+    layout = {"world_size": 8, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2, "context_parallel_size": 1}
+    args = parser.parse_args(flags, arguments({**GQA, **layout, "global_batch_size": 16, "bf16": True}))
+    monitor = megatron.initialize_perf_monitor(args, device="h100")
+    assert megatron.get_perf_monitor() is monitor
+    for iteration in range(1, 5):
+        megatron.perf_monitor_start_iteration(iteration)
+        megatron.perf_monitor_end_iteration(iteration, loss=0.5)
+    megatron.perf_monitor_end_training()
+    rows = records(tmp_path)
+    expected = flopmeter.estimate(megatron.model_config(args), seq_len=32, batch=16)["flops"]["model"]
+    assert [(row["step"], row["model_flops"], row["devices"], row["samples"]) for row in rows] == [
+        (i, expected, 8, 16) for i in range(1, 5)
+    ]
+    assert rows[0]["mfu"] == pytest.approx(expected / rows[0]["step_seconds"] / (8 * monitor.peaks.peaks["bf16"]))
+    summary = json.loads(next(tmp_path.glob("perf_summary_*.json")).read_text())
+    assert len(summary["iteration_logs"]) == 2

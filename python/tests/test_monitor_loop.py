@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""flopmeter.Monitor in plain loops: steps, micro-steps, phases, data wait, what a batch tells."""
+
+import time
+
+import flopmeter
+import pytest
+import torch
+from run_records import records
+from torch import nn
+
+WIDTH = 32
+
+
+@pytest.fixture
+def model():
+    return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH))
+
+
+@pytest.fixture
+def start(tmp_path):
+    monitors = []
+
+    def make(**arguments):
+        arguments = {"console": False, "peak_tflops": 1.0, **arguments}
+        monitors.append(flopmeter.Monitor(tmp_path / "run", **arguments))
+        return monitors[-1]
+
+    yield make
+    for monitor in monitors:
+        monitor.finish()
+
+
+def train(model, batch, optimizer=None):
+    loss = model(batch).pow(2).mean()
+    loss.backward()
+    if optimizer is not None:
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss
+
+
+def linear_flops(rows, steps=1):
+    """Two linears forward, three gradients: the first one's input needs none."""
+    return steps * rows * WIDTH * WIDTH * 2 * (2 + 3)
+
+
+def test_a_loop_of_steps_is_counted_and_timed(start, model, tmp_path):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    monitor = start(model=model)
+    for batch in monitor.wrap([torch.randn(4, WIDTH) for _ in range(5)]):
+        with monitor.step(samples=4, tokens=40):
+            monitor.log(loss=train(model, batch, optimizer))
+    monitor.finish()
+    rows = records(tmp_path / "run")
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
+    for row in rows:
+        assert row["model_flops"] == linear_flops(4)
+        assert row["flops_source"] == "counted"
+        assert (row["samples"], row["tokens"], row["micro_steps"]) == (4, 40, 1)
+        assert {"data", "forward", "backward", "optimizer", "other"} == set(row["phases"])
+        assert sum(row["phases"].values()) == pytest.approx(row["step_seconds"], rel=1e-6)
+        assert row["mfu"] == pytest.approx(row["model_flops"] / row["step_seconds"] / 1e12)
+        assert row["loss"] > 0
+    assert monitor.status["misuse"] == 0
+
+
+def test_the_wait_for_data_is_the_data_phase(start, tmp_path):
+    def slow():
+        for _ in range(3):
+            time.sleep(0.02)
+            yield torch.zeros(2, 3)
+
+    monitor = start()
+    for _ in monitor.wrap(slow()):
+        with monitor.step():
+            time.sleep(0.001)
+    monitor.finish()
+    rows = records(tmp_path / "run")
+    assert len(rows) == 3
+    assert all(0.02 <= row["phases"]["data"] <= row["step_seconds"] for row in rows)
+
+
+def test_without_step_marks_each_optimizer_step_is_a_step(start, model, tmp_path):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    monitor = start(model=model)
+    for i, batch in enumerate(monitor.wrap([torch.randn(4, WIDTH) for _ in range(6)])):
+        train(model, batch, optimizer if i % 3 == 2 else None)
+    monitor.finish()
+    rows = records(tmp_path / "run")
+    assert [(row["micro_steps"], row["samples"]) for row in rows] == [(3, 12), (3, 12)]
+    assert [row["model_flops"] for row in rows] == [linear_flops(4, 3)] * 2
+
+
+def test_breaking_out_of_a_loop_keeps_finished_steps_only(start, model, tmp_path):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    monitor = start(model=model)
+    for i, batch in enumerate(monitor.wrap([torch.randn(4, WIDTH) for _ in range(6)])):
+        if i == 3:
+            break
+        train(model, batch, optimizer)
+    monitor.finish()
+    assert len(records(tmp_path / "run")) == 3
+
+
+def test_micro_steps_add_up(start, model, tmp_path):
+    monitor = start()
+    with monitor.step(samples=4, tokens=40):
+        train(model, torch.randn(4, WIDTH))
+        monitor.micro_step(samples=2, tokens=20)
+        train(model, torch.randn(2, WIDTH))
+    monitor.finish()
+    (row,) = records(tmp_path / "run")
+    assert (row["micro_steps"], row["samples"], row["tokens"]) == (2, 6, 60)
+    assert row["model_flops"] == linear_flops(6)
+
+
+def test_flops_that_the_loop_gives_are_used_as_they_are(start, model, tmp_path):
+    monitor = start()
+    for at_begin in (True, False):
+        with monitor.step(samples=4, flops=12345 if at_begin else None):
+            train(model, torch.randn(4, WIDTH))
+            if not at_begin:
+                monitor.micro_step(flops=12345)
+    monitor.finish()
+    assert [(row["model_flops"], row["flops_source"]) for row in records(tmp_path / "run")] == [(12345, "given")] * 2
+
+
+def test_an_attention_mask_tells_real_and_padded_tokens(start, tmp_path):
+    mask = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
+    monitor = start()
+    with monitor.step(attention_mask=mask):
+        pass
+    with monitor.step(attention_mask=mask.tolist(), step=7, epoch=2, loss=0.5):
+        pass
+    monitor.finish()
+    rows = records(tmp_path / "run")
+    assert [(row["samples"], row["tokens"], row["padded_tokens"]) for row in rows] == [(3, 8, 12)] * 2
+    assert [(row["step"], row["epoch"], row["loss"]) for row in rows] == [(1, None, None), (7, 2, 0.5)]
+
+
+def test_a_step_that_raises_leaves_no_record(start, tmp_path):
+    monitor = start()
+    with pytest.raises(ZeroDivisionError), monitor.step():
+        1 / 0
+    with monitor.step():
+        pass
+    monitor.finish()
+    assert len(records(tmp_path / "run")) == 1
+
+
+def test_own_phase_marks_win_over_those_found(start, model, tmp_path):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    monitor = start(model=model)
+    for _ in range(2):
+        with monitor.step():
+            with monitor.phase("forward"):
+                loss = model(torch.randn(4, WIDTH)).pow(2).mean()
+            with monitor.phase("communication"):
+                loss.backward()
+            optimizer.step()
+    monitor.finish()
+    assert set(records(tmp_path / "run")[1]["phases"]) == {"forward", "communication", "other"}
+    with pytest.raises(ValueError, match="expected one of data, forward"):
+        monitor.phase("froward")
+
+
+def test_evaluation_between_steps_is_a_record_of_its_own(start, tmp_path):
+    monitor = start()
+    with monitor.step():
+        pass
+    with monitor.phase("evaluation"):
+        time.sleep(0.01)
+    monitor.finish()
+    assert [row["tag"] for row in records(tmp_path / "run")] == ["train", "evaluation"]
+
+
+def test_a_compiled_model_runs_with_the_hooks_on_it(start, model, tmp_path):
+    monitor = start(model=model)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    for _ in range(2):
+        with monitor.step():
+            train(compiled, torch.randn(4, WIDTH))
+    monitor.finish()
+    assert [row["model_flops"] for row in records(tmp_path / "run")] == [linear_flops(4)] * 2
+
+
+def test_losses_are_bit_equal_with_and_without(start, tmp_path):
+    def losses(monitor):
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.1), nn.Linear(WIDTH, 1))
+        optimizer = torch.optim.Adam(model.parameters())
+        found = []
+        if monitor is not None:
+            monitor = monitor(model=model)
+        for _ in range(20):
+            batch = torch.randn(4, WIDTH)
+            if monitor is None:
+                found.append(train(model, batch, optimizer).item())
+            else:
+                with monitor.step(samples=4):
+                    found.append(train(model, batch, optimizer).item())
+        return found
+
+    assert losses(None) == losses(start)
