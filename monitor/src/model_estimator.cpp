@@ -10,7 +10,10 @@ namespace {
 class ModelEstimator final : public FlopEstimator {
  public:
   ModelEstimator(Model model, Training training, const Convention& convention, Dtype dtype)
-      : model_(std::move(model)), training_(std::move(training)), convention_(convention), dtype_(dtype) {}
+      : model_(std::move(model)),
+        training_(std::move(training)),
+        convention_(convention),
+        dtype_(dtype) {}
 
   [[nodiscard]] std::string_view convention() const override { return convention_.name; }
 
@@ -20,14 +23,17 @@ class ModelEstimator final : public FlopEstimator {
     for (const SequenceGroup& group : shape.sequences) {
       real.sequences.push_back({.length = group.length, .count = group.count});
       padded.sequences.push_back(
-          {.length = shape.padded_length > 0 ? shape.padded_length : group.length, .count = group.count});
+          {.length = shape.padded_length > 0 ? shape.padded_length : group.length,
+           .count = group.count});
     }
     for (const ImageShape& image : shape.images) {
       real.images.push_back({.t = image.t, .h = image.h, .w = image.w});
     }
     padded.images = real.images;
-    EstimateRequest request{
-        .batch = real, .training = training_, .convention = std::string{convention_.name}, .dtype = dtype_};
+    EstimateRequest request{.batch = real,
+                            .training = training_,
+                            .convention = std::string{convention_.name},
+                            .dtype = dtype_};
     const auto model = flopmeter::estimate(model_, request);
     request.batch = padded;
     const auto hardware = flopmeter::estimate(model_, request);
@@ -55,7 +61,8 @@ Result<std::unique_ptr<FlopEstimator>> make_estimator(Model model,
                                                       Dtype dtype) {
   const Convention* known = find_convention(convention);
   if (known == nullptr) {
-    return Error{ErrorCode::not_found, "no convention is called '" + convention + "'; see 'flopmeter conventions'"};
+    return Error{ErrorCode::not_found,
+                 "no convention is called '" + convention + "'; see 'flopmeter conventions'"};
   }
   return std::unique_ptr<FlopEstimator>{
       std::make_unique<ModelEstimator>(std::move(model), std::move(training), *known, dtype)};

@@ -40,7 +40,9 @@ void ShapeNote::add_sequences(std::int64_t length, std::int64_t count) noexcept 
 }
 
 void ShapeNote::add_image(const ImageShape& grid) noexcept {
-  const auto part = [](std::int32_t value) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)); };
+  const auto part = [](std::int32_t value) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(value));
+  };
   signature += mix(mix(part(grid.t) << 40U) ^ mix(part(grid.h) << 20U) ^ part(grid.w));
   if (image_count == most_images) {
     too_many = true;

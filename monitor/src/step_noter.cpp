@@ -115,7 +115,10 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
              *input.tokens % *input.samples == 0) {
     now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
   }
-  add(record.tokens, input.tokens ? input.tokens : count != 0 ? std::optional{clamped(sum)} : std::nullopt);
+  add(record.tokens,
+      input.tokens ? input.tokens
+      : count != 0 ? std::optional{clamped(sum)}
+                   : std::nullopt);
   for (const ImageShape& grid : input.images) now_.shape.add_image(grid);
   if (has_batch(input)) {
     record.micro_steps = has_batch_ ? record.micro_steps + 1 : 1;
@@ -176,7 +179,8 @@ void StepNoter::start_counting() noexcept {
 void StepNoter::stop_counting(std::int64_t step_ns) noexcept {
   StepRecord& record = now_.record;
   double cost_ns = calls_ * call_ns_;
-  if (record.flops_source == FlopsSource::given) now_.counted = false;  // told after the count had begun
+  if (record.flops_source == FlopsSource::given)
+    now_.counted = false;  // told after the count had begun
   if (now_.counted) {
     const FlopTotals work = source_->snapshot() - before_;
     std::uint64_t model = 0;

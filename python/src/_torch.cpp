@@ -137,13 +137,15 @@ PYBIND11_MODULE(_torch, m) {
                [](double tiny_seconds) { return std::make_unique<Survey>(Seconds{tiny_seconds}); }),
            py::arg("tiny_seconds") = 10e-6)
       .def("stop", [](Survey& self) { return to_dict(self.stop()); });
-  py::class_<TorchFlopSource>(m, "FlopSource", "The op stream; a monitor takes its address and must not outlive it.")
+  py::class_<TorchFlopSource>(
+      m, "FlopSource", "The op stream; a monitor takes its address and must not outlive it.")
       .def(py::init([] {
         check(install_op_counter());
         return std::make_unique<TorchFlopSource>();
       }))
       .def_property_readonly("address", [](TorchFlopSource& self) {
-        return reinterpret_cast<std::uintptr_t>(static_cast<FlopSource*>(&self));  // NOLINT: across extension modules
+        return reinterpret_cast<std::uintptr_t>(
+            static_cast<FlopSource*>(&self));  // NOLINT: across extension modules
       });
   m.def("register_op", [](const std::string& name, const py::function& rule) {
     check(register_op(name, python_rule(rule)));

@@ -20,8 +20,10 @@ namespace flopmeter {
     case ErrorCode::io_error:
       PyErr_SetString(PyExc_OSError, error.message.c_str());
       throw pybind11::error_already_set();
-    case ErrorCode::unsupported: throw std::runtime_error(error.message);
-    default: throw pybind11::value_error(error.message);
+    case ErrorCode::unsupported:
+      throw std::runtime_error(error.message);
+    default:
+      throw pybind11::value_error(error.message);
   }
 }
 
@@ -37,7 +39,8 @@ T take(Result<T> result) {
 
 inline Dtype dtype_named(const std::string& name) {
   if (const auto known = parse_dtype(name)) return *known;
-  throw pybind11::value_error("dtype '" + name + "': expected fp64, fp32, tf32, bf16, fp16, fp8, fp4 or int8");
+  throw pybind11::value_error("dtype '" + name +
+                              "': expected fp64, fp32, tf32, bf16, fp16, fp8, fp4 or int8");
 }
 
 void bind_estimate(pybind11::module_& m);

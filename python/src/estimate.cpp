@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The catalog's models and estimate() for Python.  Figures leave as JSON text: Python's integers are exact.
+// The catalog's models and estimate() for Python.  Figures leave as JSON text: Python's integers
+// are exact.
 #include "training_argument.h"
 
 #include <flopmeter/catalog/estimate.h>
@@ -40,7 +41,8 @@ std::string estimate_json(const Model& model,
                           std::optional<double> step_seconds,
                           std::optional<double> tokens_per_second) {
   EstimateRequest request;
-  for (const auto& [length, count] : sequences) request.batch.sequences.push_back({.length = length, .count = count});
+  for (const auto& [length, count] : sequences)
+    request.batch.sequences.push_back({.length = length, .count = count});
   for (const auto& [t, h, w] : images) request.batch.images.push_back({.t = t, .h = h, .w = w});
   request.training = training;
   request.convention = convention;
@@ -70,38 +72,59 @@ Training training_of(const std::string& trainable,
                      const std::string& attention,
                      bool forward_only,
                      std::optional<bool> mtp) {
-  const auto one_of = [](const char* what, const std::string& word, std::initializer_list<const char*> words) {
-    std::string known;
-    int at = 0;
-    for (const char* each : words) {
-      if (word == each) return at;
-      known.append(known.empty() ? "" : ", ").append(each);
-      ++at;
-    }
-    throw py::value_error(std::string{what} + " '" + word + "': expected " + known);
-  };
+  const auto one_of =
+      [](const char* what, const std::string& word, std::initializer_list<const char*> words) {
+        std::string known;
+        int at = 0;
+        for (const char* each : words) {
+          if (word == each) return at;
+          known.append(known.empty() ? "" : ", ").append(each);
+          ++at;
+        }
+        throw py::value_error(std::string{what} + " '" + word + "': expected " + known);
+      };
   using Mtp = Training::Mtp;
-  return {.trainable = take(Trainable::parse(trainable)),
-          .recompute = static_cast<Recompute>(one_of("recompute", recompute, {"none", "selective", "full"})),
-          .attention = static_cast<AttentionKernel>(one_of("attention", attention, {"fused", "eager"})),
-          .forward_only = forward_only,
-          .mtp = !mtp ? Mtp::by_convention : *mtp ? Mtp::on : Mtp::off};
+  return {
+      .trainable = take(Trainable::parse(trainable)),
+      .recompute =
+          static_cast<Recompute>(one_of("recompute", recompute, {"none", "selective", "full"})),
+      .attention = static_cast<AttentionKernel>(one_of("attention", attention, {"fused", "eager"})),
+      .forward_only = forward_only,
+      .mtp = !mtp   ? Mtp::by_convention
+             : *mtp ? Mtp::on
+                    : Mtp::off};
 }
 
 void bind_estimate(py::module_& m) {
   py::class_<Model>(m, "Model", "A model of the catalog.")
-      .def_static("named", [](const std::string& name) { return take(find_model(name)); }, py::arg("name"))
+      .def_static(
+          "named", [](const std::string& name) { return take(find_model(name)); }, py::arg("name"))
       .def_static("from_config", &from_config, py::arg("json"), py::arg("origin"))
       .def_readonly("name", &Model::name)
       .def_readonly("family", &Model::family)
       .def_readonly("notes", &Model::notes)
-      .def_property_readonly("known", [](const Model& model) { return !model.bare_parameters.has_value(); })
-      .def_property_readonly("parameters", [](const Model& model) { return exact(count_parameters(model).total); });
+      .def_property_readonly("known",
+                             [](const Model& model) { return !model.bare_parameters.has_value(); })
+      .def_property_readonly(
+          "parameters", [](const Model& model) { return exact(count_parameters(model).total); });
   py::class_<Training>(m, "Training", "What a training step does besides what the model is.")
-      .def(py::init(&training_of), py::arg("trainable") = "all", py::arg("recompute") = "none",
-           py::arg("attention") = "fused", py::arg("forward_only") = false, py::arg("mtp") = py::none());
-  m.def("estimate_json", &estimate_json, py::arg("model"), py::arg("sequences"), py::arg("images"), py::arg("training"),
-        py::arg("convention"), py::arg("dtype"), py::arg("peaks"), py::arg("devices"), py::arg("step_seconds"),
+      .def(py::init(&training_of),
+           py::arg("trainable") = "all",
+           py::arg("recompute") = "none",
+           py::arg("attention") = "fused",
+           py::arg("forward_only") = false,
+           py::arg("mtp") = py::none());
+  m.def("estimate_json",
+        &estimate_json,
+        py::arg("model"),
+        py::arg("sequences"),
+        py::arg("images"),
+        py::arg("training"),
+        py::arg("convention"),
+        py::arg("dtype"),
+        py::arg("peaks"),
+        py::arg("devices"),
+        py::arg("step_seconds"),
         py::arg("tokens_per_second"));
   m.def("op_names", &op_names, "Dispatcher names of the operators that have a price.");
   m.def("model_names", [] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monitor for Python.  Its writing thread never takes the GIL: what Python knows (device memory) is put into
-// atomics, and records wait in a bounded queue until Python asks.
+// The monitor for Python.  Its writing thread never takes the GIL: what Python knows (device
+// memory) is put into atomics, and records wait in a bounded queue until Python asks.
 #include "bindings.h"
 
 #include <flopmeter/core/record_json.h>
@@ -38,32 +38,70 @@ class PythonMonitor {
       : dtype_(dtype_named(dtype)),
         source_(std::move(source)),
         shared_(std::make_shared<Shared>()),
-        monitor_(start(options, peaks, model, training, convention, rank, world_size, data_parallel, devices,
+        monitor_(start(options,
+                       peaks,
+                       model,
+                       training,
+                       convention,
+                       rank,
+                       world_size,
+                       data_parallel,
+                       devices,
                        std::move(details))) {}
 
   using Count = std::optional<std::int64_t>;
   using Grid = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
 
-  void begin(Count samples, Count tokens) noexcept { monitor_.begin_step({.samples = samples, .tokens = tokens}); }
-
-  void begin_step(Count samples, Count tokens, const std::vector<std::int64_t>& lengths, std::int64_t padded_length,
-                  const std::vector<Grid>& images, Count visual_tokens, Count flops, Count step, Count epoch, int tag) {
-    give(samples, tokens, lengths, padded_length, images, visual_tokens, flops, [&](StepInput& input) {
-      input.step = step;
-      if (epoch) input.epoch = static_cast<std::int32_t>(*epoch);
-      input.tag = static_cast<StepTag>(tag);
-      monitor_.begin_step(input);
-    });
+  void begin(Count samples, Count tokens) noexcept {
+    monitor_.begin_step({.samples = samples, .tokens = tokens});
   }
 
-  void micro_step(Count samples, Count tokens, const std::vector<std::int64_t>& lengths, std::int64_t padded_length,
-                  const std::vector<Grid>& images, Count visual_tokens, Count flops) {
-    give(samples, tokens, lengths, padded_length, images, visual_tokens, flops,
+  void begin_step(Count samples,
+                  Count tokens,
+                  const std::vector<std::int64_t>& lengths,
+                  std::int64_t padded_length,
+                  const std::vector<Grid>& images,
+                  Count visual_tokens,
+                  Count flops,
+                  Count step,
+                  Count epoch,
+                  int tag) {
+    give(samples,
+         tokens,
+         lengths,
+         padded_length,
+         images,
+         visual_tokens,
+         flops,
+         [&](StepInput& input) {
+           input.step = step;
+           if (epoch) input.epoch = static_cast<std::int32_t>(*epoch);
+           input.tag = static_cast<StepTag>(tag);
+           monitor_.begin_step(input);
+         });
+  }
+
+  void micro_step(Count samples,
+                  Count tokens,
+                  const std::vector<std::int64_t>& lengths,
+                  std::int64_t padded_length,
+                  const std::vector<Grid>& images,
+                  Count visual_tokens,
+                  Count flops) {
+    give(samples,
+         tokens,
+         lengths,
+         padded_length,
+         images,
+         visual_tokens,
+         flops,
          [&](StepInput& input) { monitor_.micro_step(input); });
   }
 
   void end() noexcept { monitor_.end_step(); }
-  void end_step(std::optional<double> loss, std::optional<double> grad_norm, std::optional<double> learning_rate) noexcept {
+  void end_step(std::optional<double> loss,
+                std::optional<double> grad_norm,
+                std::optional<double> learning_rate) noexcept {
     monitor_.end_step({.loss = loss, .grad_norm = grad_norm, .learning_rate = learning_rate});
   }
 
@@ -82,13 +120,21 @@ class PythonMonitor {
     std::array<std::atomic<std::int64_t>, 3> memory{-1, -1, -1};  ///< negative: not known
   };
 
-  Monitor start(const Options& options, const PeakTable& peaks, const std::optional<Model>& model,
-                const Training& training, const std::string& convention, int rank, int world_size,
-                int data_parallel, int devices, std::string details) {
+  Monitor start(const Options& options,
+                const PeakTable& peaks,
+                const std::optional<Model>& model,
+                const Training& training,
+                const std::string& convention,
+                int rank,
+                int world_size,
+                int data_parallel,
+                int devices,
+                std::string details) {
     if (model) shared_->estimator = take(make_estimator(*model, training, convention, dtype_));
     Connections connections;
     if (!source_.is_none()) {  // of another extension module: only its address is shared
-      connections.source = reinterpret_cast<FlopSource*>(source_.attr("address").cast<std::uintptr_t>());  // NOLINT
+      connections.source =
+          reinterpret_cast<FlopSource*>(source_.attr("address").cast<std::uintptr_t>());  // NOLINT
     }
     connections.estimator = shared_->estimator.get();
     connections.peaks = peaks;
@@ -109,8 +155,14 @@ class PythonMonitor {
   }
 
   template <class Give>
-  void give(Count samples, Count tokens, const std::vector<std::int64_t>& lengths, std::int64_t padded_length,
-            const std::vector<Grid>& images, Count visual_tokens, Count flops, const Give& then) {
+  void give(Count samples,
+            Count tokens,
+            const std::vector<std::int64_t>& lengths,
+            std::int64_t padded_length,
+            const std::vector<Grid>& images,
+            Count visual_tokens,
+            Count flops,
+            const Give& then) {
     std::vector<ImageShape> shapes;
     shapes.reserve(images.size());
     for (const auto& [t, h, w] : images) shapes.push_back({.t = t, .h = h, .w = w});
@@ -132,15 +184,21 @@ class PythonMonitor {
 py::dict status_of(PythonMonitor& self) {
   using namespace py::literals;  // NOLINT(google-build-using-namespace)
   const MonitorStatus status = self.monitor().status();
-  return py::dict("disabled"_a = status.disabled, "directory"_a = status.directory, "steps"_a = status.steps,
-                  "written"_a = status.written, "dropped"_a = status.dropped, "misuse"_a = status.misuse,
-                  "failed_writes"_a = status.failed_writes, "measurements"_a = status.measurements,
+  return py::dict("disabled"_a = status.disabled,
+                  "directory"_a = status.directory,
+                  "steps"_a = status.steps,
+                  "written"_a = status.written,
+                  "dropped"_a = status.dropped,
+                  "misuse"_a = status.misuse,
+                  "failed_writes"_a = status.failed_writes,
+                  "measurements"_a = status.measurements,
                   "notes"_a = status.notes);
 }
 
 std::optional<std::string> next_record(Subscription& self, double seconds) {
   const py::gil_scoped_release release;
-  const auto record = self.next(std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)});
+  const auto record =
+      self.next(std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)});
   if (!record) return std::nullopt;
   std::string text;
   JsonWriter json(text);
@@ -151,52 +209,122 @@ std::optional<std::string> next_record(Subscription& self, double seconds) {
 }  // namespace
 
 void bind_monitor(py::module_& m) {
-  py::class_<Subscription, std::shared_ptr<Subscription>>(m, "Subscription", "Finished records, oldest first.")
-      .def("next", &next_record, py::arg("seconds"), "The next record as JSON; None where none came in time.")
+  py::class_<Subscription, std::shared_ptr<Subscription>>(
+      m, "Subscription", "Finished records, oldest first.")
+      .def("next",
+           &next_record,
+           py::arg("seconds"),
+           "The next record as JSON; None where none came in time.")
       .def_property_readonly("closed", &Subscription::closed)
       .def_property_readonly("dropped", &Subscription::dropped);
   using P = PythonMonitor;
   py::class_<P>(m, "Monitor", "The monitor as C++ has it.")
-      .def(py::init<const Options&, const PeakTable&, const std::optional<Model>&, const Training&, const std::string&,
-                    const std::string&, py::object, int, int, int, int, std::string>(),
-           py::arg("options"), py::arg("peaks"), py::arg("model"), py::arg("training"), py::arg("convention"),
-           py::arg("dtype"), py::arg("source"), py::arg("rank"), py::arg("world_size"), py::arg("data_parallel"),
-           py::arg("devices"), py::arg("details"))
+      .def(py::init<const Options&,
+                    const PeakTable&,
+                    const std::optional<Model>&,
+                    const Training&,
+                    const std::string&,
+                    const std::string&,
+                    py::object,
+                    int,
+                    int,
+                    int,
+                    int,
+                    std::string>(),
+           py::arg("options"),
+           py::arg("peaks"),
+           py::arg("model"),
+           py::arg("training"),
+           py::arg("convention"),
+           py::arg("dtype"),
+           py::arg("source"),
+           py::arg("rank"),
+           py::arg("world_size"),
+           py::arg("data_parallel"),
+           py::arg("devices"),
+           py::arg("details"))
       .def("begin", &P::begin, py::arg("samples"), py::arg("tokens"))
-      .def("begin_step", &P::begin_step, py::arg("samples"), py::arg("tokens"), py::arg("lengths"),
-           py::arg("padded_length"), py::arg("images"), py::arg("visual_tokens"), py::arg("flops"), py::arg("step"),
-           py::arg("epoch"), py::arg("tag"))
-      .def("micro_step", &P::micro_step, py::arg("samples"), py::arg("tokens"), py::arg("lengths"),
-           py::arg("padded_length"), py::arg("images"), py::arg("visual_tokens"), py::arg("flops"))
+      .def("begin_step",
+           &P::begin_step,
+           py::arg("samples"),
+           py::arg("tokens"),
+           py::arg("lengths"),
+           py::arg("padded_length"),
+           py::arg("images"),
+           py::arg("visual_tokens"),
+           py::arg("flops"),
+           py::arg("step"),
+           py::arg("epoch"),
+           py::arg("tag"))
+      .def("micro_step",
+           &P::micro_step,
+           py::arg("samples"),
+           py::arg("tokens"),
+           py::arg("lengths"),
+           py::arg("padded_length"),
+           py::arg("images"),
+           py::arg("visual_tokens"),
+           py::arg("flops"))
       .def("end", &P::end)
-      .def("end_step", &P::end_step, py::arg("loss"), py::arg("grad_norm"), py::arg("learning_rate"))
+      .def(
+          "end_step", &P::end_step, py::arg("loss"), py::arg("grad_norm"), py::arg("learning_rate"))
       .def("abandon_step", [](P& self) { self.monitor().abandon_step(); })
-      .def("begin_phase", [](P& self, int phase) { self.monitor().begin_phase(static_cast<Phase>(phase)); }, py::arg("phase"))
-      .def("end_phase", [](P& self, int phase) { self.monitor().end_phase(static_cast<Phase>(phase)); }, py::arg("phase"))
-      .def("tag_step", [](P& self, int tag) { self.monitor().tag_step(static_cast<StepTag>(tag)); }, py::arg("tag"))
-      .def("set_training_phase",
-           [](P& self, const std::string& name) {
-             Options options;
-             check(set_option(options, "training_phase", name));
-             self.monitor().set_training_phase(options.training_phase);
-           },
-           py::arg("name"))
+      .def(
+          "begin_phase",
+          [](P& self, int phase) { self.monitor().begin_phase(static_cast<Phase>(phase)); },
+          py::arg("phase"))
+      .def(
+          "end_phase",
+          [](P& self, int phase) { self.monitor().end_phase(static_cast<Phase>(phase)); },
+          py::arg("phase"))
+      .def(
+          "tag_step",
+          [](P& self, int tag) { self.monitor().tag_step(static_cast<StepTag>(tag)); },
+          py::arg("tag"))
+      .def(
+          "set_training_phase",
+          [](P& self, const std::string& name) {
+            Options options;
+            check(set_option(options, "training_phase", name));
+            self.monitor().set_training_phase(options.training_phase);
+          },
+          py::arg("name"))
       .def("model_changed", [](P& self) { self.monitor().model_changed(); })
-      .def("set_device_memory", &P::set_device_memory, py::arg("current"), py::arg("peak"), py::arg("reserved"))
-      .def("add_finding",
-           [](P& self, std::string rule, std::string summary, std::string evidence, std::string remedy) {
-             self.monitor().add_finding({.rule = std::move(rule), .summary = std::move(summary),
-                                         .evidence = std::move(evidence), .remedy = std::move(remedy)});
-           },
-           py::arg("rule"), py::arg("summary"), py::arg("evidence"), py::arg("remedy"))
-      .def("subscribe", [](P& self, std::size_t capacity) { return self.monitor().subscribe(capacity); },
-           py::arg("capacity") = 1024)
-      .def("finish", [](P& self) { self.monitor().finish(); }, py::call_guard<py::gil_scoped_release>())
+      .def("set_device_memory",
+           &P::set_device_memory,
+           py::arg("current"),
+           py::arg("peak"),
+           py::arg("reserved"))
+      .def(
+          "add_finding",
+          [](P& self,
+             std::string rule,
+             std::string summary,
+             std::string evidence,
+             std::string remedy) {
+            self.monitor().add_finding({.rule = std::move(rule),
+                                        .summary = std::move(summary),
+                                        .evidence = std::move(evidence),
+                                        .remedy = std::move(remedy)});
+          },
+          py::arg("rule"),
+          py::arg("summary"),
+          py::arg("evidence"),
+          py::arg("remedy"))
+      .def(
+          "subscribe",
+          [](P& self, std::size_t capacity) { return self.monitor().subscribe(capacity); },
+          py::arg("capacity") = 1024)
+      .def(
+          "finish",
+          [](P& self) { self.monitor().finish(); },
+          py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("enabled", [](P& self) { return self.monitor().enabled(); })
       .def_property_readonly("measuring", [](P& self) { return self.monitor().measuring(); })
       .def("status", &status_of);
   py::dict phases;
-  for (std::size_t i = 0; i < phase_count; ++i) phases[py::str(std::string{to_string(static_cast<Phase>(i))})] = i;
+  for (std::size_t i = 0; i < phase_count; ++i)
+    phases[py::str(std::string{to_string(static_cast<Phase>(i))})] = i;
   m.attr("phases") = phases;
   py::dict tags;
   for (int i = 0; i <= static_cast<int>(StepTag::survey); ++i) {

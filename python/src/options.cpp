@@ -19,16 +19,21 @@ py::list rows() {
   py::list list;
   for (const OptionRow& row : option_rows()) {
     using namespace py::literals;  // NOLINT(google-build-using-namespace)
-    list.append(py::dict("name"_a = std::string{row.name}, "flag"_a = std::string{row.flag},
-                         "is_switch"_a = row.is_switch, "help"_a = std::string{row.help},
-                         "default"_a = row.show(native), "flag_default"_a = row.show(flags), "shared"_a = row.shared));
+    list.append(py::dict("name"_a = std::string{row.name},
+                         "flag"_a = std::string{row.flag},
+                         "is_switch"_a = row.is_switch,
+                         "help"_a = std::string{row.help},
+                         "default"_a = row.show(native),
+                         "flag_default"_a = row.show(flags),
+                         "shared"_a = row.shared));
   }
   return list;
 }
 
 py::dict shown(const Options& options) {
   py::dict values;
-  for (const OptionRow& row : option_rows()) values[py::str(std::string{row.name})] = row.show(options);
+  for (const OptionRow& row : option_rows())
+    values[py::str(std::string{row.name})] = row.show(options);
   return values;
 }
 
@@ -38,14 +43,30 @@ void bind_options(py::module_& m) {
   py::class_<Options>(m, "Options", "Options of a monitor.")
       .def(py::init<>())
       .def_static("flag_defaults", &flag_defaults)
-      .def("set", [](Options& self, const std::string& name, const std::string& value) { check(set_option(self, name, value)); },
-           py::arg("name"), py::arg("value"))
-      .def("apply_yaml", [](Options& self, const std::string& text, const std::string& file) { check(apply_yaml(self, text, file)); },
-           py::arg("text"), py::arg("file") = "YAML")
-      .def("apply_yaml_file", [](Options& self, const std::string& path) { check(apply_yaml_file(self, path)); }, py::arg("path"))
-      .def("apply_arguments",
-           [](Options& self, const std::vector<std::string>& arguments) { return take(apply_arguments(self, arguments)); },
-           py::arg("arguments"))
+      .def(
+          "set",
+          [](Options& self, const std::string& name, const std::string& value) {
+            check(set_option(self, name, value));
+          },
+          py::arg("name"),
+          py::arg("value"))
+      .def(
+          "apply_yaml",
+          [](Options& self, const std::string& text, const std::string& file) {
+            check(apply_yaml(self, text, file));
+          },
+          py::arg("text"),
+          py::arg("file") = "YAML")
+      .def(
+          "apply_yaml_file",
+          [](Options& self, const std::string& path) { check(apply_yaml_file(self, path)); },
+          py::arg("path"))
+      .def(
+          "apply_arguments",
+          [](Options& self, const std::vector<std::string>& arguments) {
+            return take(apply_arguments(self, arguments));
+          },
+          py::arg("arguments"))
       .def("apply_environment", [](Options& self) { check(apply_environment(self, environ)); })
       .def("values", &shown);
   m.def("option_rows", &rows, "All options: name, flag, help and defaults.");

@@ -17,7 +17,8 @@ namespace {
 py::dict known_peaks(const PeakTable& table) {
   py::dict peaks;
   for (std::size_t i = 0; i < dtype_count; ++i) {
-    if (table.peaks[i]) peaks[py::str(std::string{to_string(static_cast<Dtype>(i))})] = table.peaks[i]->value;
+    if (table.peaks[i])
+      peaks[py::str(std::string{to_string(static_cast<Dtype>(i))})] = table.peaks[i]->value;
   }
   return peaks;
 }
@@ -26,7 +27,9 @@ py::dict known_peaks(const PeakTable& table) {
 
 void bind_peaks(py::module_& m) {
   py::class_<PeakTable>(m, "PeakTable", "What one device can do at best, by dtype, in FLOP/s.")
-      .def(py::init([](std::string device, std::string source, const std::map<std::string, double>& peaks) {
+      .def(py::init([](std::string device,
+                       std::string source,
+                       const std::map<std::string, double>& peaks) {
              PeakTable table{.device = std::move(device), .source = std::move(source)};
              for (const auto& [dtype, rate] : peaks) {
                if (!(rate > 0)) throw py::value_error("a peak must be a positive number of FLOP/s");
@@ -34,15 +37,24 @@ void bind_peaks(py::module_& m) {
              }
              return table;
            }),
-           py::arg("device"), py::arg("source"), py::arg("peaks"))
+           py::arg("device"),
+           py::arg("source"),
+           py::arg("peaks"))
       .def_readonly("device", &PeakTable::device)
       .def_readonly("source", &PeakTable::source)
       .def_property_readonly("peaks", &known_peaks);
-  m.def("catalog_peaks",
-        [](const std::string& name, bool sparse) { return peaks_of(*take(find_device(name)), sparse); }, py::arg("name"),
-        py::arg("sparse") = false);
+  m.def(
+      "catalog_peaks",
+      [](const std::string& name, bool sparse) {
+        return peaks_of(*take(find_device(name)), sparse);
+      },
+      py::arg("name"),
+      py::arg("sparse") = false);
   m.def("cpu_peaks", [] { return cpu_peak(take(read_cpu_info())); });
-  m.def("dtype_name", [](const std::string& text) { return std::string{to_string(dtype_named(text))}; }, py::arg("text"));
+  m.def(
+      "dtype_name",
+      [](const std::string& text) { return std::string{to_string(dtype_named(text))}; },
+      py::arg("text"));
   m.attr("dtype_names") = [] {
     py::list names;
     for (std::size_t i = 0; i + 1 < dtype_count; ++i) {  // the last, `other`, has no peak

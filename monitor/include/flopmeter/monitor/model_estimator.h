@@ -13,8 +13,8 @@
 
 namespace flopmeter {
 
-/// Prices a step's shapes with `model`: real lengths under `convention`, padded ones for the hardware.  All work
-/// is taken to be in `dtype`.
+/// Prices a step's shapes with `model`: real lengths under `convention`, padded ones for the
+/// hardware.  All work is taken to be in `dtype`.
 Result<std::unique_ptr<FlopEstimator>> make_estimator(Model model,
                                                       Training training,
                                                       const std::string& convention,
