@@ -160,7 +160,6 @@ constexpr PathArray<1> p_fallback = {
     "monitoring.performance_monitoring.hybrid_mode.fallback_to_profiler"};
 constexpr PathArray<1> p_budget = {"monitoring.performance_monitoring.overhead_budget"};
 constexpr PathArray<1> p_unmeasured = {"monitoring.unmeasured"};
-constexpr PathArray<1> p_broadcast = {"monitoring.performance_monitoring.broadcast_from_rank0"};
 
 using O = Options;
 constexpr OptionRow rows[] = {
@@ -304,13 +303,6 @@ constexpr OptionRow rows[] = {
      "what training_log.json shows for an MFU that was not measured: empty or zero",
      parse_unmeasured,
      [](const Options& o) { return std::string{o.zero_unmeasured ? "zero" : "empty"}; }},
-    {"broadcast",
-     p_broadcast,
-     "",
-     false,
-     "rank 0 counts and tells the other ranks",
-     parse_switch<&O::broadcast>,
-     show<&O::broadcast>},
     {"tensorboard",
      {},
      "--tensorboard",

@@ -51,7 +51,6 @@ struct Options {
   bool fallback_to_profiler = true;
   double overhead_budget = 0.005;
   bool zero_unmeasured = false;  ///< write 0 for an MFU that was not measured
-  bool broadcast = false;        ///< rank 0 measures and tells the others
 
   bool tensorboard = false;
   std::string tensorboard_dir;  ///< empty: <directory>/tensorboard
