@@ -31,7 +31,9 @@ auto current_node() {
 #else
 constexpr auto mark_kind = static_cast<c10::DebugInfoKind>(0x66);
 // 1.13 does not tell: every node is then taken for one that may run anything.
-std::shared_ptr<Node> current_node() { return nullptr; }
+std::shared_ptr<Node> current_node() {
+  return nullptr;
+}
 #endif
 
 /// The hooks around the last forward of any thread: where the engine's own threads, which never run
