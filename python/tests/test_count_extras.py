@@ -101,3 +101,30 @@ def test_without_torch_the_package_imports_fast_and_counting_says_what_is_missin
     assert took < 0.05
     assert "counting needs PyTorch" in message
     assert len(message.splitlines()) == 1
+
+
+def test_sparse_products_are_named_as_unknown_rather_than_counted_as_nothing():
+    sparse, dense = torch.eye(8).to_sparse(), torch.randn(8, 4)
+    with flopmeter.count() as c:
+        torch.sparse.mm(sparse, dense)
+    assert c.executed == 0
+    assert c.unknown_ops
+
+
+def test_a_survey_sees_every_operator_and_names_those_without_a_rule():
+    x, w = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64)
+    with flopmeter.survey() as s:
+        (x @ w).relu().sum().backward()
+        another(w)
+    calls = {}
+    for row in s.rows:
+        calls[row.name] = calls.get(row.name, 0) + row.calls
+    assert (calls["aten::mm"], calls["aten::relu"]) == (2, 1)
+    assert {row.backward for row in s.rows if row.name == "aten::mm"} == {False, True}
+    assert set(s.unknown_ops) == {"flopmeter_test::another"}
+    assert 0 < s.seconds("priced") < s.busy_seconds
+
+
+@torch.library.custom_op("flopmeter_test::another", mutates_args=())
+def another(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
