@@ -82,8 +82,9 @@ def monitor_options(args: argparse.Namespace) -> dict[str, Any]:
             value = row["flag_default"] or None
         if value is not None:
             options[row["name"]] = value
-    if getattr(args, "tensorboard_dir", None):
-        options["tensorboard_dir"] = args.tensorboard_dir
+    for shared in ("tensorboard", "tensorboard_dir"):
+        if getattr(args, shared, None):
+            options[shared] = getattr(args, shared)
     return options
 
 

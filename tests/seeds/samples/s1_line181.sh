@@ -1,0 +1,1 @@
+python test_profiler_mfu.py

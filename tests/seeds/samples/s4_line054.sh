@@ -1,0 +1,1 @@
+bash outputs/logs/scripts/host_0_localhost_run.sh
