@@ -33,7 +33,13 @@ check_python() {
   local folders
   mapfile -t folders < <(git ls-files -- 'python/tests/*test_*.py' 'tests/*test_*.py' | cut -d/ -f1-2 | sort -u)
   [ ${#folders[@]} -gt 0 ] || { echo "no Python tests found"; return 1; }
-  $python -m pytest -q "${skip_long_pytest[@]}" "${folders[@]}"
+  # One run a folder: each has its own conftest and helpers.
+  local folder failed=0
+  for folder in "${folders[@]}"; do
+    echo "== $folder"
+    $python -m pytest -q "${skip_long_pytest[@]}" "$folder" || failed=1
+  done
+  return $failed
 }
 
 if [ "${1:-}" = --list ]; then printf '%s\n' "${all[@]}"; exit 0; fi
