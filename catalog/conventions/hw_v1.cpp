@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/catalog/convention.h>
+#include "../src/executed_work.h"
 
 namespace flopmeter {
 namespace {
 
 Counted count(const Model& model, const Batch& batch, const Training& training) {
-  Policy policy;
-  policy.pairs = Policy::Pairs::kernel;
-  policy.attention_recomputes = true;
-  Counted counted{.parts = price(model, batch, training, policy), .hardware = {}};
-  const PartFlops total = counted.parts.total();
-  counted.hardware = total.forward + total.backward + total.recompute;
-  return counted;
+  return executed_work(model, batch, training, Policy::Pairs::kernel);
 }
 
 }  // namespace
