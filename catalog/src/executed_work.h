@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work as it is executed: recompute and flash attention's second score product included.  Private to the catalog.
+// Work as it is executed: recompute and flash attention's second score product included.  Private
+// to the catalog.
 #pragma once
 
 #include <flopmeter/catalog/convention.h>
@@ -8,7 +9,10 @@
 namespace flopmeter {
 
 /// `pairs` says whether a mask tensor makes a fused attention compute every pair.
-inline Counted executed_work(const Model& model, const Batch& batch, const Training& training, Policy::Pairs pairs) {
+inline Counted executed_work(const Model& model,
+                             const Batch& batch,
+                             const Training& training,
+                             Policy::Pairs pairs) {
   Policy policy;
   policy.pairs = pairs;
   policy.attention_recomputes = true;
