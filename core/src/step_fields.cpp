@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The list of a record's fields: the one place to add one.
+#include <flopmeter/core/static_text.h>
 #include <flopmeter/core/step_record.h>
+
+#include <concepts>
+#include <type_traits>
 
 namespace flopmeter {
 
@@ -42,23 +46,98 @@ namespace {
 
 using Record = const StepRecord&;
 
-FieldValue number(const std::optional<double>& value) {
-  return value ? FieldValue{*value} : FieldValue{};
+FieldValue to_value(std::integral auto value) {
+  return static_cast<WideInt>(value);
 }
-FieldValue number(const std::optional<Seconds>& value) {
-  return value ? FieldValue{value->value} : FieldValue{};
-}
-FieldValue integer(const std::optional<std::int64_t>& value) {
-  return value ? FieldValue{static_cast<WideInt>(*value)} : FieldValue{};
-}
-FieldValue integer(const std::optional<std::uint64_t>& value) {
-  return value ? FieldValue{static_cast<WideInt>(*value)} : FieldValue{};
-}
-FieldValue integer(const std::optional<Flops>& value) {
-  return value ? FieldValue{value->value} : FieldValue{};
-}
-FieldValue whole(WideInt value) {
+FieldValue to_value(double value) {
   return value;
+}
+FieldValue to_value(Seconds value) {
+  return value.value;
+}
+FieldValue to_value(Flops value) {
+  return value.value;
+}
+template <class T>
+FieldValue to_value(const std::optional<T>& value) {
+  return value ? to_value(*value) : FieldValue{};
+}
+
+/// Sets `target` where the value is of its kind and fits; says whether it did.
+bool from_value(const FieldValue& value, std::integral auto& target) {
+  using Target = std::remove_reference_t<decltype(target)>;
+  const auto* whole = std::get_if<WideInt>(&value);
+  if (whole == nullptr || static_cast<Target>(*whole) != *whole) return false;
+  target = static_cast<Target>(*whole);
+  return true;
+}
+bool from_value(const FieldValue& value, double& target) {
+  const auto number = as_number(value);
+  if (number) target = *number;
+  return number.has_value();
+}
+bool from_value(const FieldValue& value, Seconds& target) {
+  return from_value(value, target.value);
+}
+bool from_value(const FieldValue& value, Flops& target) {
+  const auto* whole = std::get_if<WideInt>(&value);
+  if (whole != nullptr) target.value = *whole;
+  return whole != nullptr;
+}
+template <class T>
+bool from_value(const FieldValue& value, std::optional<T>& target) {
+  T content{};
+  const bool known = from_value(value, content);
+  target = known ? std::optional<T>{content} : std::nullopt;
+  return known;
+}
+
+template <auto member>
+FieldValue get(Record r) {
+  return to_value(r.*member);
+}
+template <auto member>
+bool set(StepRecord& r, const FieldValue& value) {
+  return from_value(value, r.*member);
+}
+
+template <class Enum>
+constexpr std::size_t count_of = 0;
+template <>
+constexpr std::size_t count_of<FlopsSource> = static_cast<std::size_t>(FlopsSource::given) + 1;
+template <>
+constexpr std::size_t count_of<StepTag> = static_cast<std::size_t>(StepTag::survey) + 1;
+template <>
+constexpr std::size_t count_of<AttentionPairs> = static_cast<std::size_t>(AttentionPairs::unknown) +
+                                                 1;
+
+/// An enumeration, by the name that to_string() gives each value.
+template <auto member>
+FieldValue get_name(Record r) {
+  return to_string(r.*member);
+}
+template <auto member>
+bool set_name(StepRecord& r, const FieldValue& value) {
+  using Enum = std::remove_reference_t<decltype(r.*member)>;
+  const auto* name = std::get_if<std::string_view>(&value);
+  if (name == nullptr) return false;
+  for (std::size_t i = 0; i < count_of<Enum>; ++i) {
+    if (*name != to_string(static_cast<Enum>(i))) continue;
+    r.*member = static_cast<Enum>(i);
+    return true;
+  }
+  return false;
+}
+
+template <auto member>
+FieldValue get_text(Record r) {
+  return (r.*member).empty() ? FieldValue{} : FieldValue{r.*member};
+}
+template <auto member>
+bool set_text(StepRecord& r, const FieldValue& value) {
+  const auto* text = std::get_if<std::string_view>(&value);
+  if (text != nullptr) r.*member = static_text(*text);
+  return text != nullptr;
 }
 
 template <class T>
@@ -72,90 +151,98 @@ FieldValue rate(const std::optional<T>& amount, Seconds time) {
 }
 
 template <Phase phase>
-FieldValue phase_seconds(Record r) {
-  return number(r.phases[static_cast<std::size_t>(phase)]);
+FieldValue get_phase(Record r) {
+  return to_value(r.phases[static_cast<std::size_t>(phase)]);
+}
+template <Phase phase>
+bool set_phase(StepRecord& r, const FieldValue& value) {
+  return from_value(value, r.phases[static_cast<std::size_t>(phase)]);
 }
 
 template <Dtype dtype>
-FieldValue dtype_flops(Record r) {
+FieldValue get_flops(Record r) {
   const auto flops = r.hardware_flops_by_dtype[static_cast<std::size_t>(dtype)];
-  return flops == 0 ? FieldValue{} : whole(flops);
+  return flops == 0 ? FieldValue{} : to_value(flops);
+}
+template <Dtype dtype>
+bool set_flops(StepRecord& r, const FieldValue& value) {
+  return from_value(value, r.hardware_flops_by_dtype[static_cast<std::size_t>(dtype)]);
 }
 
 // One row a field.
 // clang-format off
 constexpr Field fields[] = {
-    {"", "step", Unit::count, "optimizer step, counted from the loop's own number", [](Record r) { return whole(r.step); }},
-    {"", "effective_step", Unit::count, "optimizer steps this process finished before this one", [](Record r) { return whole(r.effective_step); }},
-    {"", "epoch", Unit::count, "epoch as the loop gives it", [](Record r) { return r.epoch < 0 ? FieldValue{} : whole(r.epoch); }},
-    {"", "rank", Unit::count, "rank that wrote the record", [](Record r) { return whole(r.rank); }},
-    {"", "devices", Unit::count, "devices the record's work ran on", [](Record r) { return whole(r.devices); }},
-    {"", "micro_steps", Unit::count, "forward and backward passes accumulated into the step", [](Record r) { return whole(r.micro_steps); }},
-    {"", "time_unix", Unit::unix_time, "end of the step", [](Record r) { return FieldValue{r.time_unix}; }},
-    {"", "step_seconds", Unit::seconds, "wall time of the step", [](Record r) { return FieldValue{r.step_seconds.value}; }},
-    {"", "tag", Unit::none, "kind of step; all but train are kept out of the averages", [](Record r) { return FieldValue{to_string(r.tag)}; }},
-    {"", "mfu", Unit::ratio, "model FLOPs utilization: the least time the model's FLOPs need at peak, over the step's time", [](Record r) { return number(r.mfu); }},
-    {"", "hfu", Unit::ratio, "hardware FLOPs utilization: as mfu, with recomputed and repeated work", [](Record r) { return number(r.hfu); }},
-    {"", "mfu_window", Unit::ratio, "MFU over the last log interval", [](Record r) { return number(r.mfu_window); }},
-    {"", "mfu_run", Unit::ratio, "MFU over the whole run, tagged steps left out", [](Record r) { return number(r.mfu_run); }},
-    {"", "tflops_per_device_window", Unit::teraflops_per_second, "model TFLOP/s of one device over the last log interval", [](Record r) { return number(r.tflops_per_device_window); }},
-    {"", "tflops_per_device_run", Unit::teraflops_per_second, "model TFLOP/s of one device over the whole run, tagged steps left out", [](Record r) { return number(r.tflops_per_device_run); }},
-    {"", "tokens_per_second_window", Unit::per_second, "real tokens a second over the last log interval", [](Record r) { return number(r.tokens_per_second_window); }},
-    {"", "tokens_per_second_run", Unit::per_second, "real tokens a second over the whole run, tagged steps left out", [](Record r) { return number(r.tokens_per_second_run); }},
-    {"", "goodput", Unit::ratio, "time in train steps not done twice, over all time since the run's first start", [](Record r) { return r.run_seconds && r.productive_seconds && r.run_seconds->value > 0 ? FieldValue{*r.productive_seconds / *r.run_seconds} : FieldValue{}; }},
-    {"", "run_seconds", Unit::seconds, "time since the run's first start, restarts included", [](Record r) { return number(r.run_seconds); }},
-    {"", "productive_seconds", Unit::seconds, "time in train steps of the run that were not done twice", [](Record r) { return number(r.productive_seconds); }},
-    {"", "between_seconds", Unit::seconds, "time from the end of the step before to the start of this one", [](Record r) { return number(r.between_seconds); }},
-    {"", "model_flops", Unit::flops, "FLOPs the model needs for the step under the convention", [](Record r) { return integer(r.model_flops); }},
-    {"", "hardware_flops", Unit::flops, "FLOPs that were executed for the step", [](Record r) { return integer(r.hardware_flops); }},
-    {"", "recompute_flops", Unit::flops, "part of hardware_flops spent on recomputing activations", [](Record r) { return integer(r.recompute_flops); }},
-    {"", "flops_source", Unit::none, "where the FLOPs came from", [](Record r) { return FieldValue{to_string(r.flops_source)}; }},
-    {"", "flops_note", Unit::none, "why the FLOPs have this source, where it is not the usual one", [](Record r) { return r.flops_note.empty() ? FieldValue{} : FieldValue{r.flops_note}; }},
-    {"", "counted_flops", Unit::flops, "model FLOPs that were counted, where another source is shown in their place", [](Record r) { return integer(r.counted_flops); }},
-    {"", "estimated_flops", Unit::flops, "model FLOPs by the estimator", [](Record r) { return integer(r.estimated_flops); }},
-    {"", "counter_flops_per_second", Unit::per_second, "FLOPs a second by hardware counters, which count what ran and not what a model needs", [](Record r) { return number(r.counter_flops_per_second); }},
-    {"", "attention_pairs", Unit::none, "what was known of the attention masks: none, exact, full or unknown", [](Record r) { return FieldValue{to_string(r.attention_pairs)}; }},
-    {"", "convention", Unit::none, "how model_flops counts", [](Record r) { return r.convention.empty() ? FieldValue{} : FieldValue{r.convention}; }},
-    {"", "calibration_age", Unit::count, "steps since the measurement that this figure leans on", [](Record r) { return integer(r.calibration_age); }},
-    {"", "calibration_error", Unit::ratio, "measured over estimated FLOPs, minus one, when last compared", [](Record r) { return number(r.calibration_error); }},
-    {"", "unpriced_calls", Unit::count, "operations seen whose arguments had no price", [](Record r) { return integer(r.unpriced_calls); }},
-    {"", "tflops_per_device", Unit::teraflops_per_second, "model TFLOP/s of one device", [](Record r) { return r.model_flops && r.step_seconds.value > 0 ? FieldValue{(*r.model_flops / r.step_seconds).value / r.devices / 1e12} : FieldValue{}; }},
-    {"", "samples", Unit::count, "samples in the step", [](Record r) { return integer(r.samples); }},
-    {"", "tokens", Unit::count, "real tokens in the step, padding left out", [](Record r) { return integer(r.tokens); }},
-    {"", "padded_tokens", Unit::count, "tokens in the step with padding", [](Record r) { return integer(r.padded_tokens); }},
-    {"", "visual_tokens", Unit::count, "tokens that stand for image patches", [](Record r) { return integer(r.visual_tokens); }},
-    {"", "samples_per_second", Unit::per_second, "samples a second", [](Record r) { return rate(r.samples, r.step_seconds); }},
-    {"", "tokens_per_second", Unit::per_second, "real tokens a second", [](Record r) { return rate(r.tokens, r.step_seconds); }},
-    {"phases", "data", Unit::seconds, "waiting for the next batch", phase_seconds<Phase::data>},
-    {"phases", "forward", Unit::seconds, "forward pass", phase_seconds<Phase::forward>},
-    {"phases", "backward", Unit::seconds, "backward pass, recompute included", phase_seconds<Phase::backward>},
-    {"phases", "optimizer", Unit::seconds, "optimizer step and gradient clipping", phase_seconds<Phase::optimizer>},
-    {"phases", "communication", Unit::seconds, "collectives that nothing else hid", phase_seconds<Phase::communication>},
-    {"phases", "checkpoint", Unit::seconds, "saving state", phase_seconds<Phase::checkpoint>},
-    {"phases", "evaluation", Unit::seconds, "evaluating between steps", phase_seconds<Phase::evaluation>},
-    {"phases", "other", Unit::seconds, "the rest of the step", phase_seconds<Phase::other>},
-    {"", "overlapped_communication", Unit::seconds, "collective time that ran beside other work", [](Record r) { return number(r.overlapped_communication); }},
-    {"memory_bytes", "rss", Unit::bytes, "resident memory of the process", [](Record r) { return integer(r.memory_rss_bytes); }},
-    {"memory_bytes", "rss_peak", Unit::bytes, "highest resident memory so far", [](Record r) { return integer(r.memory_rss_peak_bytes); }},
-    {"memory_bytes", "device", Unit::bytes, "device memory allocated now", [](Record r) { return integer(r.memory_device_bytes); }},
-    {"memory_bytes", "device_peak", Unit::bytes, "highest device memory allocated", [](Record r) { return integer(r.memory_device_peak_bytes); }},
-    {"memory_bytes", "device_reserved", Unit::bytes, "device memory held by the allocator", [](Record r) { return integer(r.memory_device_reserved_bytes); }},
-    {"flops_by_dtype", "fp64", Unit::flops, "executed FLOPs in fp64", dtype_flops<Dtype::fp64>},
-    {"flops_by_dtype", "fp32", Unit::flops, "executed FLOPs in fp32", dtype_flops<Dtype::fp32>},
-    {"flops_by_dtype", "tf32", Unit::flops, "executed FLOPs in tf32", dtype_flops<Dtype::tf32>},
-    {"flops_by_dtype", "bf16", Unit::flops, "executed FLOPs in bf16", dtype_flops<Dtype::bf16>},
-    {"flops_by_dtype", "fp16", Unit::flops, "executed FLOPs in fp16", dtype_flops<Dtype::fp16>},
-    {"flops_by_dtype", "fp8", Unit::flops, "executed FLOPs in fp8", dtype_flops<Dtype::fp8>},
-    {"flops_by_dtype", "fp4", Unit::flops, "executed FLOPs in fp4", dtype_flops<Dtype::fp4>},
-    {"flops_by_dtype", "int8", Unit::flops, "executed operations in int8", dtype_flops<Dtype::int8>},
-    {"flops_by_dtype", "other", Unit::flops, "executed FLOPs in formats without a name here", dtype_flops<Dtype::other>},
-    {"", "loss", Unit::none, "loss as the loop gives it", [](Record r) { return number(r.loss); }},
-    {"", "grad_norm", Unit::none, "gradient norm as the loop gives it", [](Record r) { return number(r.grad_norm); }},
-    {"", "learning_rate", Unit::none, "learning rate as the loop gives it", [](Record r) { return number(r.learning_rate); }},
-    {"", "monitor_seconds", Unit::seconds, "what watching this step cost the training thread", [](Record r) { return number(r.monitor_seconds); }},
-    {"", "writer_seconds", Unit::seconds, "processor time of the writing thread for this record", [](Record r) { return number(r.writer_seconds); }},
-    {"", "dropped_records", Unit::count, "records lost so far because a ring was full", [](Record r) { return whole(r.dropped_records); }},
-    {"", "failed_writes", Unit::count, "writes that outputs reported as failed so far", [](Record r) { return whole(r.failed_writes); }},
+    {"", "step", Unit::count, "optimizer step, counted from the loop's own number", get<&StepRecord::step>, set<&StepRecord::step>},
+    {"", "effective_step", Unit::count, "optimizer steps this process finished before this one", get<&StepRecord::effective_step>, set<&StepRecord::effective_step>},
+    {"", "epoch", Unit::count, "epoch as the loop gives it", [](Record r) { return r.epoch < 0 ? FieldValue{} : to_value(r.epoch); }, set<&StepRecord::epoch>},
+    {"", "rank", Unit::count, "rank that wrote the record", get<&StepRecord::rank>, set<&StepRecord::rank>},
+    {"", "devices", Unit::count, "devices the record's work ran on", get<&StepRecord::devices>, set<&StepRecord::devices>},
+    {"", "micro_steps", Unit::count, "forward and backward passes accumulated into the step", get<&StepRecord::micro_steps>, set<&StepRecord::micro_steps>},
+    {"", "time_unix", Unit::unix_time, "end of the step", get<&StepRecord::time_unix>, set<&StepRecord::time_unix>},
+    {"", "step_seconds", Unit::seconds, "wall time of the step", get<&StepRecord::step_seconds>, set<&StepRecord::step_seconds>},
+    {"", "tag", Unit::none, "kind of step; all but train are kept out of the averages", get_name<&StepRecord::tag>, set_name<&StepRecord::tag>},
+    {"", "mfu", Unit::ratio, "model FLOPs utilization: the least time the model's FLOPs need at peak, over the step's time", get<&StepRecord::mfu>, set<&StepRecord::mfu>},
+    {"", "hfu", Unit::ratio, "hardware FLOPs utilization: as mfu, with recomputed and repeated work", get<&StepRecord::hfu>, set<&StepRecord::hfu>},
+    {"", "mfu_window", Unit::ratio, "MFU over the last log interval", get<&StepRecord::mfu_window>, set<&StepRecord::mfu_window>},
+    {"", "mfu_run", Unit::ratio, "MFU over the whole run, tagged steps left out", get<&StepRecord::mfu_run>, set<&StepRecord::mfu_run>},
+    {"", "tflops_per_device_window", Unit::teraflops_per_second, "model TFLOP/s of one device over the last log interval", get<&StepRecord::tflops_per_device_window>, set<&StepRecord::tflops_per_device_window>},
+    {"", "tflops_per_device_run", Unit::teraflops_per_second, "model TFLOP/s of one device over the whole run, tagged steps left out", get<&StepRecord::tflops_per_device_run>, set<&StepRecord::tflops_per_device_run>},
+    {"", "tokens_per_second_window", Unit::per_second, "real tokens a second over the last log interval", get<&StepRecord::tokens_per_second_window>, set<&StepRecord::tokens_per_second_window>},
+    {"", "tokens_per_second_run", Unit::per_second, "real tokens a second over the whole run, tagged steps left out", get<&StepRecord::tokens_per_second_run>, set<&StepRecord::tokens_per_second_run>},
+    {"", "goodput", Unit::ratio, "time in train steps not done twice, over all time since the run's first start", [](Record r) { return r.run_seconds && r.productive_seconds && r.run_seconds->value > 0 ? FieldValue{*r.productive_seconds / *r.run_seconds} : FieldValue{}; }, nullptr},
+    {"", "run_seconds", Unit::seconds, "time since the run's first start, restarts included", get<&StepRecord::run_seconds>, set<&StepRecord::run_seconds>},
+    {"", "productive_seconds", Unit::seconds, "time in train steps of the run that were not done twice", get<&StepRecord::productive_seconds>, set<&StepRecord::productive_seconds>},
+    {"", "between_seconds", Unit::seconds, "time from the end of the step before to the start of this one", get<&StepRecord::between_seconds>, set<&StepRecord::between_seconds>},
+    {"", "model_flops", Unit::flops, "FLOPs the model needs for the step under the convention", get<&StepRecord::model_flops>, set<&StepRecord::model_flops>},
+    {"", "hardware_flops", Unit::flops, "FLOPs that were executed for the step", get<&StepRecord::hardware_flops>, set<&StepRecord::hardware_flops>},
+    {"", "recompute_flops", Unit::flops, "part of hardware_flops spent on recomputing activations", get<&StepRecord::recompute_flops>, set<&StepRecord::recompute_flops>},
+    {"", "flops_source", Unit::none, "where the FLOPs came from", get_name<&StepRecord::flops_source>, set_name<&StepRecord::flops_source>},
+    {"", "flops_note", Unit::none, "why the FLOPs have this source, where it is not the usual one", get_text<&StepRecord::flops_note>, set_text<&StepRecord::flops_note>},
+    {"", "counted_flops", Unit::flops, "model FLOPs that were counted, where another source is shown in their place", get<&StepRecord::counted_flops>, set<&StepRecord::counted_flops>},
+    {"", "estimated_flops", Unit::flops, "model FLOPs by the estimator", get<&StepRecord::estimated_flops>, set<&StepRecord::estimated_flops>},
+    {"", "counter_flops_per_second", Unit::per_second, "FLOPs a second by hardware counters, which count what ran and not what a model needs", get<&StepRecord::counter_flops_per_second>, set<&StepRecord::counter_flops_per_second>},
+    {"", "attention_pairs", Unit::none, "what was known of the attention masks: none, exact, full or unknown", get_name<&StepRecord::attention_pairs>, set_name<&StepRecord::attention_pairs>},
+    {"", "convention", Unit::none, "how model_flops counts", get_text<&StepRecord::convention>, set_text<&StepRecord::convention>},
+    {"", "calibration_age", Unit::count, "steps since the measurement that this figure leans on", get<&StepRecord::calibration_age>, set<&StepRecord::calibration_age>},
+    {"", "calibration_error", Unit::ratio, "measured over estimated FLOPs, minus one, when last compared", get<&StepRecord::calibration_error>, set<&StepRecord::calibration_error>},
+    {"", "unpriced_calls", Unit::count, "operations seen whose arguments had no price", get<&StepRecord::unpriced_calls>, set<&StepRecord::unpriced_calls>},
+    {"", "tflops_per_device", Unit::teraflops_per_second, "model TFLOP/s of one device", [](Record r) { return r.model_flops && r.step_seconds.value > 0 ? FieldValue{(*r.model_flops / r.step_seconds).value / r.devices / 1e12} : FieldValue{}; }, nullptr},
+    {"", "samples", Unit::count, "samples in the step", get<&StepRecord::samples>, set<&StepRecord::samples>},
+    {"", "tokens", Unit::count, "real tokens in the step, padding left out", get<&StepRecord::tokens>, set<&StepRecord::tokens>},
+    {"", "padded_tokens", Unit::count, "tokens in the step with padding", get<&StepRecord::padded_tokens>, set<&StepRecord::padded_tokens>},
+    {"", "visual_tokens", Unit::count, "tokens that stand for image patches", get<&StepRecord::visual_tokens>, set<&StepRecord::visual_tokens>},
+    {"", "samples_per_second", Unit::per_second, "samples a second", [](Record r) { return rate(r.samples, r.step_seconds); }, nullptr},
+    {"", "tokens_per_second", Unit::per_second, "real tokens a second", [](Record r) { return rate(r.tokens, r.step_seconds); }, nullptr},
+    {"phases", "data", Unit::seconds, "waiting for the next batch", get_phase<Phase::data>, set_phase<Phase::data>},
+    {"phases", "forward", Unit::seconds, "forward pass", get_phase<Phase::forward>, set_phase<Phase::forward>},
+    {"phases", "backward", Unit::seconds, "backward pass, recompute included", get_phase<Phase::backward>, set_phase<Phase::backward>},
+    {"phases", "optimizer", Unit::seconds, "optimizer step and gradient clipping", get_phase<Phase::optimizer>, set_phase<Phase::optimizer>},
+    {"phases", "communication", Unit::seconds, "collectives that nothing else hid", get_phase<Phase::communication>, set_phase<Phase::communication>},
+    {"phases", "checkpoint", Unit::seconds, "saving state", get_phase<Phase::checkpoint>, set_phase<Phase::checkpoint>},
+    {"phases", "evaluation", Unit::seconds, "evaluating between steps", get_phase<Phase::evaluation>, set_phase<Phase::evaluation>},
+    {"phases", "other", Unit::seconds, "the rest of the step", get_phase<Phase::other>, set_phase<Phase::other>},
+    {"", "overlapped_communication", Unit::seconds, "collective time that ran beside other work", get<&StepRecord::overlapped_communication>, set<&StepRecord::overlapped_communication>},
+    {"memory_bytes", "rss", Unit::bytes, "resident memory of the process", get<&StepRecord::memory_rss_bytes>, set<&StepRecord::memory_rss_bytes>},
+    {"memory_bytes", "rss_peak", Unit::bytes, "highest resident memory so far", get<&StepRecord::memory_rss_peak_bytes>, set<&StepRecord::memory_rss_peak_bytes>},
+    {"memory_bytes", "device", Unit::bytes, "device memory allocated now", get<&StepRecord::memory_device_bytes>, set<&StepRecord::memory_device_bytes>},
+    {"memory_bytes", "device_peak", Unit::bytes, "highest device memory allocated", get<&StepRecord::memory_device_peak_bytes>, set<&StepRecord::memory_device_peak_bytes>},
+    {"memory_bytes", "device_reserved", Unit::bytes, "device memory held by the allocator", get<&StepRecord::memory_device_reserved_bytes>, set<&StepRecord::memory_device_reserved_bytes>},
+    {"flops_by_dtype", "fp64", Unit::flops, "executed FLOPs in fp64", get_flops<Dtype::fp64>, set_flops<Dtype::fp64>},
+    {"flops_by_dtype", "fp32", Unit::flops, "executed FLOPs in fp32", get_flops<Dtype::fp32>, set_flops<Dtype::fp32>},
+    {"flops_by_dtype", "tf32", Unit::flops, "executed FLOPs in tf32", get_flops<Dtype::tf32>, set_flops<Dtype::tf32>},
+    {"flops_by_dtype", "bf16", Unit::flops, "executed FLOPs in bf16", get_flops<Dtype::bf16>, set_flops<Dtype::bf16>},
+    {"flops_by_dtype", "fp16", Unit::flops, "executed FLOPs in fp16", get_flops<Dtype::fp16>, set_flops<Dtype::fp16>},
+    {"flops_by_dtype", "fp8", Unit::flops, "executed FLOPs in fp8", get_flops<Dtype::fp8>, set_flops<Dtype::fp8>},
+    {"flops_by_dtype", "fp4", Unit::flops, "executed FLOPs in fp4", get_flops<Dtype::fp4>, set_flops<Dtype::fp4>},
+    {"flops_by_dtype", "int8", Unit::flops, "executed operations in int8", get_flops<Dtype::int8>, set_flops<Dtype::int8>},
+    {"flops_by_dtype", "other", Unit::flops, "executed FLOPs in formats without a name here", get_flops<Dtype::other>, set_flops<Dtype::other>},
+    {"", "loss", Unit::none, "loss as the loop gives it", get<&StepRecord::loss>, set<&StepRecord::loss>},
+    {"", "grad_norm", Unit::none, "gradient norm as the loop gives it", get<&StepRecord::grad_norm>, set<&StepRecord::grad_norm>},
+    {"", "learning_rate", Unit::none, "learning rate as the loop gives it", get<&StepRecord::learning_rate>, set<&StepRecord::learning_rate>},
+    {"", "monitor_seconds", Unit::seconds, "what watching this step cost the training thread", get<&StepRecord::monitor_seconds>, set<&StepRecord::monitor_seconds>},
+    {"", "writer_seconds", Unit::seconds, "processor time of the writing thread for this record", get<&StepRecord::writer_seconds>, set<&StepRecord::writer_seconds>},
+    {"", "dropped_records", Unit::count, "records lost so far because a ring was full", get<&StepRecord::dropped_records>, set<&StepRecord::dropped_records>},
+    {"", "failed_writes", Unit::count, "writes that outputs reported as failed so far", get<&StepRecord::failed_writes>, set<&StepRecord::failed_writes>},
 };
 // clang-format on
 

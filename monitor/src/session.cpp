@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.h"
 
-#include "static_text.h"
-
+#include <flopmeter/core/static_text.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/sinks/sinks.h>
 

@@ -124,6 +124,9 @@ struct Field {
   Unit unit = Unit::none;
   std::string_view help;  ///< one sentence, without a full stop
   FieldValue (*read)(const StepRecord&) = nullptr;
+  /// Puts a value back, as a reader of stored records does; false where it is not of the field's
+  /// kind.  Null for a field that follows from others.
+  bool (*set)(StepRecord&, const FieldValue&) = nullptr;
 };
 
 /// All fields, in the order in which sinks write them.

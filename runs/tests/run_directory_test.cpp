@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support.h"
+
+#include <flopmeter/core/record_json.h>
+#include <flopmeter/runs/run_directory.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace flopmeter {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+void write_steps(const TemporaryDirectory& directory,
+                 const std::string& file,
+                 std::initializer_list<std::int64_t> steps) {
+  for (const std::int64_t step : steps) {
+    StepRecord record;
+    record.step = step;
+    record.loss = static_cast<double>(file[16]);
+    if (step % 10 == 9) record.tag = StepTag::evaluation;
+    std::string line;
+    JsonWriter json{line};
+    write_record(json, record);
+    append_file(directory.path() + "/" + file, line + "\n");
+  }
+}
+
+TEST(OpenRun, reads_the_description_and_lists_the_streams) {
+  const TemporaryDirectory directory;
+  append_file(directory.path() + "/run.json",
+              R"({"schema": "flopmeter.run/1", "run_id": "0123456789abcdef",
+    "stamp": "20240129_103000", "model": null, "convention": "model-v1", "mode": "auto",
+    "device": {"name": "A100", "source": "catalog", "peak_flops_per_second": {"bf16": 312000000000000, "fp32": 1.95e13}},
+    "world": {"size": 12, "data_parallel": 6, "devices_per_rank": 1}, "log_interval": 10, "details": {"a": 1}})");
+  for (const char* name : {"records_20240129_103000.rank10.jsonl",
+                           "records_20240129_103000.rank2.jsonl",
+                           "records_20240128_103000.rank2.jsonl",
+                           "records_x.jsonl",
+                           "perf_realtime.log",
+                           "records_20240128_103000.rank-1.jsonl",
+                           "records_20240129_103000.rank2.2.jsonl"})
+    append_file(directory.path() + "/" + name, "");
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run) << run.error().message;
+  const RunDescription& description = (*run).description;
+  EXPECT_EQ(description.run_id, "0123456789abcdef");
+  EXPECT_EQ(description.model, "");
+  EXPECT_EQ(description.convention, "model-v1");
+  EXPECT_EQ(description.peaks.device, "A100");
+  EXPECT_EQ(description.peaks.peak(Dtype::bf16), FlopsPerSecond{312e12});
+  EXPECT_EQ(description.peaks.peak(Dtype::fp8), std::nullopt);
+  EXPECT_EQ(description.world_size, 12);
+  EXPECT_EQ(description.data_parallel, 6);
+  EXPECT_EQ(description.details, R"({"a":1})");
+  EXPECT_THAT((*run).ranks(), ElementsAre(2, 10));
+  const auto files = (*run).files_of(2);
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(files[0].stamp, "20240128_103000");
+}
+
+TEST(OpenRun, says_what_is_missing) {
+  const TemporaryDirectory directory;
+  EXPECT_THAT(open_run(directory.path()).error().message, HasSubstr("is no run directory"));
+  EXPECT_EQ(open_run(directory.path() + "/none").error().code, ErrorCode::not_found);
+  append_file(directory.path() + "/run.json", "{\"run_id\": ");
+  EXPECT_FALSE(open_run(directory.path())) << "damaged, and no streams";
+  append_file(directory.path() + "/records_20240128_103000.rank0.jsonl", "");
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run);
+  EXPECT_EQ((*run).description.world_size, std::nullopt);
+}
+
+TEST(ReadWindow, a_step_done_again_after_a_restart_counts_as_it_was_done_last) {
+  const TemporaryDirectory directory;
+  write_steps(directory, "records_20240128_103000.rank0.jsonl", {1, 2, 3, 9, 4, 5});
+  write_steps(directory, "records_20240129_103000.rank0.jsonl", {4, 5, 6});
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run);
+  std::vector<std::int64_t> steps;
+  for (const StepRecord& record : read_window(*run, 0)) steps.push_back(record.step);
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(read_window(*run, 0, 2).front().step, 5);
+  EXPECT_TRUE(read_window(*run, 1).empty());
+}
+
+}  // namespace
+}  // namespace flopmeter
