@@ -3,6 +3,7 @@
 
 #include <flopmeter/core/text.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -52,9 +53,9 @@ Result<std::string> read_text(const std::string& path) {
       [](std::FILE* f) { return f == stdin ? 0 : std::fclose(f); }};
   if (!file) return fail(std::strerror(errno));
   std::string text;
-  char buffer[65536];
-  while (const std::size_t got = std::fread(buffer, 1, sizeof buffer, file.get())) {
-    text.append(buffer, got);
+  std::array<char, 65536> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
+    text.append(buffer.data(), got);
     if (text.size() > most) return fail("larger than 64 MiB");
   }
   if (std::ferror(file.get()) != 0) return fail(std::strerror(errno));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -36,7 +37,7 @@ std::string warning(std::string_view text) {
 }
 
 std::string bar(double share, int width) {
-  constexpr std::string_view eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  constexpr auto eighths = std::to_array<std::string_view>({"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"});
   const auto cells = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 8));
   std::string text;
   for (int i = 0; i < cells / 8; ++i) text.append("█");

@@ -38,6 +38,7 @@ bool nests_too_deep(std::string_view text) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): the library says that its values move without one
 struct Config::State {
   Json root;
   std::string origin;

@@ -31,7 +31,7 @@ void append_json_string(std::string& out, std::string_view text) {
 void JsonWriter::new_line() {
   if (indent_ == 0) return;
   out_.push_back('\n');
-  out_.append(static_cast<std::size_t>(indent_ * depth_), ' ');
+  out_.append(static_cast<std::size_t>(indent_) * static_cast<std::size_t>(depth_), ' ');
 }
 
 void JsonWriter::separate() {

@@ -4,26 +4,27 @@
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/step_record.h>
 
+#include <array>
 #include <concepts>
 #include <type_traits>
 
 namespace flopmeter {
 
 std::string_view to_string(FlopsSource source) {
-  constexpr std::string_view names[] = {
-      "none", "counted", "calibrated", "estimate", "hardware", "received", "given"};
+  constexpr auto names = std::to_array<std::string_view>(
+      {"none", "counted", "calibrated", "estimate", "hardware", "received", "given"});
   return names[static_cast<std::size_t>(source)];
 }
 
 std::string_view to_string(StepTag tag) {
-  constexpr std::string_view names[] = {
-      "train", "warmup", "compile", "evaluation", "checkpoint", "survey"};
+  constexpr auto names = std::to_array<std::string_view>(
+      {"train", "warmup", "compile", "evaluation", "checkpoint", "survey"});
   return names[static_cast<std::size_t>(tag)];
 }
 
 std::string_view to_string(Unit unit) {
-  constexpr std::string_view names[] = {
-      "", "count", "seconds", "unix seconds", "FLOPs", "TFLOP/s", "per second", "ratio", "bytes"};
+  constexpr auto names = std::to_array<std::string_view>(
+      {"", "count", "seconds", "unix seconds", "FLOPs", "TFLOP/s", "per second", "ratio", "bytes"});
   return names[static_cast<std::size_t>(unit)];
 }
 
@@ -171,7 +172,7 @@ bool set_flops(StepRecord& r, const FieldValue& value) {
 
 // One row a field.
 // clang-format off
-constexpr Field fields[] = {
+constexpr auto fields = std::to_array<Field>({
     {"", "step", Unit::count, "optimizer step, counted from the loop's own number", get<&StepRecord::step>, set<&StepRecord::step>},
     {"", "effective_step", Unit::count, "optimizer steps this process finished before this one", get<&StepRecord::effective_step>, set<&StepRecord::effective_step>},
     {"", "epoch", Unit::count, "epoch as the loop gives it", [](Record r) { return r.epoch < 0 ? FieldValue{} : to_value(r.epoch); }, set<&StepRecord::epoch>},
@@ -243,7 +244,7 @@ constexpr Field fields[] = {
     {"", "writer_seconds", Unit::seconds, "processor time of the writing thread for this record", get<&StepRecord::writer_seconds>, set<&StepRecord::writer_seconds>},
     {"", "dropped_records", Unit::count, "records lost so far because a ring was full", get<&StepRecord::dropped_records>, set<&StepRecord::dropped_records>},
     {"", "failed_writes", Unit::count, "writes that outputs reported as failed so far", get<&StepRecord::failed_writes>, set<&StepRecord::failed_writes>},
-};
+});
 // clang-format on
 
 }  // namespace

@@ -109,7 +109,7 @@ std::string duration(Seconds time) {
   if (s < 120) return fixed(s, 2) + " s";
   const auto minutes = static_cast<std::int64_t>(s / 60);
   if (minutes < 120) return std::to_string(minutes) + " min";
-  if (minutes < 2 * 24 * 60)
+  if (minutes < 2880)
     return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
   return fixed(s / 86400, 1) + " days";
 }

@@ -140,15 +140,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (failed && failed.category() == boost::system::system_category())
       return;  // the connection is gone
     if (failed == http::error::end_of_stream || failed == beast::error::timeout) return;
+    const bool body = failed ? failed == http::error::body_limit
+                             : parser_->chunked() || parser_->content_length().value_or(0) != 0;
     if (failed == http::error::header_limit || failed == http::error::buffer_overflow) {
       response_ =
           plain(http::status::request_header_fields_too_large, "the request is too large\n");
-    } else if (failed == http::error::body_limit) {
+    } else if (body) {
       response_ = plain(http::status::payload_too_large, "requests have no body here\n");
     } else if (failed) {
       response_ = plain(http::status::bad_request, "not understood\n");
-    } else if (parser_->chunked() || parser_->content_length().value_or(0) != 0) {
-      response_ = plain(http::status::payload_too_large, "requests have no body here\n");
     } else {
       response_ = respond();
       keep = parser_->get().keep_alive();

@@ -162,7 +162,7 @@ constexpr PathArray<1> p_budget = {"monitoring.performance_monitoring.overhead_b
 constexpr PathArray<1> p_unmeasured = {"monitoring.unmeasured"};
 
 using O = Options;
-constexpr OptionRow rows[] = {
+constexpr auto rows = std::to_array<OptionRow>({
     {"enabled",
      p_enabled,
      "--enable-perf-monitor",
@@ -375,7 +375,7 @@ constexpr OptionRow rows[] = {
      "name of the model, for people",
      parse_text<&O::model>,
      show<&O::model>},
-};
+});
 
 }  // namespace
 

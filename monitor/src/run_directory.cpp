@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -87,8 +88,8 @@ std::string stamp_of(double unix_seconds) {
   const auto seconds = static_cast<std::time_t>(std::floor(unix_seconds));
   std::tm parts{};
   localtime_r(&seconds, &parts);
-  char buffer[32];
-  return {buffer, std::strftime(buffer, sizeof buffer, "%Y%m%d_%H%M%S", &parts)};
+  std::array<char, 32> buffer{};
+  return {buffer.data(), std::strftime(buffer.data(), buffer.size(), "%Y%m%d_%H%M%S", &parts)};
 }
 
 std::string claim_stamp(const std::string& directory, int rank, double unix_seconds) {
@@ -167,9 +168,9 @@ Result<void> write_run_json(const Options& options,
   }
   unlink(temporary.c_str());
   if (good) return {};
-  char buffer[128] = {};
+  std::array<char, 128> buffer{};
   return Error{ErrorCode::io_error,
-               "cannot write " + path + ": " + strerror_r(code, buffer, sizeof buffer)};
+               "cannot write " + path + ": " + strerror_r(code, buffer.data(), buffer.size())};
 }
 
 std::optional<EarlierRun> earlier_run(const std::string& directory, int rank) {

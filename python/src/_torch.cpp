@@ -9,6 +9,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <array>
 #include <stdexcept>
 
 namespace py = pybind11;
@@ -16,7 +17,7 @@ using namespace flopmeter;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-constexpr const char* pass_names[] = {"forward", "backward", "recompute"};
+constexpr auto pass_names = std::to_array<const char*>({"forward", "backward", "recompute"});
 
 py::object to_python(const Arg& arg) {
   switch (arg.kind) {
@@ -95,7 +96,7 @@ py::dict to_dict(const Counts& counts) {
 }
 
 py::dict to_dict(const SurveyResult& result) {
-  constexpr const char* kinds[] = {"priced", "memory", "tiny", "unknown"};
+  constexpr auto kinds = std::to_array<const char*>({"priced", "memory", "tiny", "unknown"});
   py::list rows;
   for (const SurveyRow& row : result.rows) {
     rows.append(py::make_tuple(row.name,

@@ -30,7 +30,7 @@ std::optional<double> per_second(double seconds) {
 }
 
 using Row = const IntervalRow&;
-constexpr Tag tags[] = {
+constexpr auto tags = std::to_array<Tag>({
     {"performance/tflops_per_gpu",
      "Model TFLOP/s of one device",
      [](Row r) { return r.tflops_per_device; }},
@@ -63,7 +63,7 @@ constexpr Tag tags[] = {
     {"memory/peak_gb",
      "Highest memory so far, in 2^30 bytes",
      [](Row r) { return r.memory_peak_gb; }},
-};
+});
 
 /// Layout{category{title, chart{title, multiline{tag}}}} of the custom-scalars plug-in.
 ProtoMessage layout(bool breakdown) {
@@ -86,15 +86,15 @@ ProtoMessage layout(bool breakdown) {
 
 std::string file_name(const std::string& directory) {
   static constinit std::atomic<int> counter{0};
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
   for (char& c : host) {
     if (c == '/') c = '_';
   }
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::string seconds = std::to_string(now);
   seconds.insert(0, seconds.size() < 10 ? 10 - seconds.size() : 0, '0');
-  return directory + "/events.out.tfevents." + seconds + "." + host + "." +
+  return directory + "/events.out.tfevents." + seconds + "." + host.data() + "." +
          std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
 }
 

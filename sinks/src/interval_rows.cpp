@@ -3,6 +3,7 @@
 
 #include <flopmeter/core/text.h>
 
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <utility>
@@ -90,9 +91,9 @@ std::string local_time(double unix_seconds, char separator) {
   const auto seconds = static_cast<std::time_t>(sane ? std::floor(unix_seconds) : 0);
   std::tm parts{};
   localtime_r(&seconds, &parts);
-  char buffer[40];
-  const std::size_t size = std::strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S", &parts);
-  std::string text{buffer, size};
+  std::array<char, 40> buffer{};
+  const std::size_t size = std::strftime(buffer.data(), buffer.size(), "%Y-%m-%d %H:%M:%S", &parts);
+  std::string text{buffer.data(), size};
   if (separator != ' ' && text.size() > 10) text[10] = separator;
   return text;
 }

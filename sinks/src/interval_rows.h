@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace flopmeter {
 
@@ -47,7 +48,7 @@ struct RateSum {
 /// Not thread-safe.
 class IntervalRows {
  public:
-  explicit IntervalRows(const RunInfo& run) : run_(run) {}
+  explicit IntervalRows(RunInfo run) : run_(std::move(run)) {}
 
   /// The row that this step completes, if it does: steps that pass a multiple of the log interval
   /// do.

@@ -3,13 +3,14 @@
 
 #include <flopmeter/core/text.h>
 
+#include <array>
 #include <cmath>
 
 namespace flopmeter {
 namespace {
 
 // Widths of FlagScale's table; the column after them is ours.
-constexpr std::size_t widths[] = {21, 9, 13, 11, 13, 13, 11};
+constexpr auto widths = std::to_array<std::size_t>({21, 9, 13, 11, 13, 13, 11});
 
 /// "20240129_103000" as "2024-01-29 10:30:00".
 std::string stamp_text(std::string_view stamp) {
@@ -29,8 +30,8 @@ std::string metrics_header(const RunInfo& run) {
   const std::string bar(80, '=');
   std::string text =
       bar + "\nPerformance Monitor Session Started: " + stamp_text(run.stamp) + "\n" + bar + "\n";
-  constexpr std::string_view names[] = {
-      "Timestamp", "Step", "TFLOPS/GPU", "TFLOPS", "Samples/s", "Tokens/s", "Time(ms)"};
+  constexpr auto names = std::to_array<std::string_view>(
+      {"Timestamp", "Step", "TFLOPS/GPU", "TFLOPS", "Samples/s", "Tokens/s", "Time(ms)"});
   for (std::size_t i = 0; i < std::size(names); ++i) append_padded(text, names[i], widths[i]);
   return text + "Memory(GB)   MFU(%)\n" + std::string(80, '-') + "\n";
 }

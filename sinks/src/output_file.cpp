@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -70,10 +71,10 @@ int open_claimed(const std::string& path) {
 }  // namespace
 
 Error system_error(std::string_view what, std::string_view path, int code) {
-  char buffer[128] = {};
+  std::array<char, 128> buffer{};
   return {ErrorCode::io_error,
           "cannot " + std::string{what} + " " + printable(path) + ": " +
-              strerror_r(code, buffer, sizeof buffer)};
+              strerror_r(code, buffer.data(), buffer.size())};
 }
 
 Result<void> make_directories(const std::string& path) {

@@ -41,7 +41,7 @@ constexpr std::array<FlopEvent, 1> amd_events = {{{0x0F03, 1}}};
 
 std::string cpu_vendor() {
   std::array<unsigned, 4> r{};
-  if (__get_cpuid(0, &r[0], &r[1], &r[2], &r[3]) == 0) return {};
+  if (__get_cpuid(0, r.data(), &r[1], &r[2], &r[3]) == 0) return {};
   std::string vendor(12, ' ');
   std::memcpy(vendor.data(), &r[1], 4);
   std::memcpy(vendor.data() + 4, &r[3], 4);

@@ -163,7 +163,8 @@ namespace {
 
 #if FLOPMETER_TORCH_VERSION >= 209
 Dtype setting(at::Float32Backend backend, Precision precision) {
-  constexpr at::Float32Op ops[] = {at::Float32Op::MATMUL, at::Float32Op::CONV, at::Float32Op::RNN};
+  constexpr auto ops =
+      std::to_array({at::Float32Op::MATMUL, at::Float32Op::CONV, at::Float32Op::RNN});
   switch (at::globalContext().float32Precision(backend, ops[static_cast<std::size_t>(precision)])) {
     case at::Float32Precision::TF32:
       return Dtype::tf32;

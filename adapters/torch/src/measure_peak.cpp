@@ -6,6 +6,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <vector>
 
@@ -73,7 +74,7 @@ std::optional<MeasuredPeak> measure_peak(Dtype dtype,
                                          const PeakProgress& progress) {
   const auto type = scalar_type(dtype);
   if (!type) return std::nullopt;
-  constexpr std::int64_t sizes[] = {256, 512, 1024, 2048, 4096};
+  constexpr std::array<std::int64_t, 5> sizes = {256, 512, 1024, 2048, 4096};
   MeasuredPeak best{.dtype = dtype};
   try {
     double spent = 0;

@@ -23,7 +23,7 @@ class Config {
       std::initializer_list<std::string_view>;  ///< spellings of one key, the usual one first
 
   /// `origin` names the text in messages: a file or a model.
-  static Result<Config> parse(std::string_view json, std::string_view origin);
+  static Result<Config> parse(std::string_view text, std::string_view origin);
 
   /// A size: a positive integer.  Missing is an error that names the key.
   [[nodiscard]] std::int64_t size(Keys keys) const;

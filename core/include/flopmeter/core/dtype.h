@@ -4,6 +4,7 @@
 // TF32 units is counted, and set against a peak, as tf32.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,12 +18,13 @@ inline constexpr std::size_t dtype_count = 9;
 /// "bf16"; the spelling of every file, option and message.
 std::string_view to_string(Dtype dtype);
 
-/// Takes our names and those of torch ("bfloat16", "float8_e4m3fn", "half", "torch.float32").
+/// Takes our names, those of torch ("bfloat16", "float8_e4m3fn", "half", "torch.float32"), and
+/// those of trainers' settings ("bf16-mixed", "FP8-MX").
 std::optional<Dtype> parse_dtype(std::string_view text);
 
 /// Bits of one element in memory (32 for tf32, 16 for bf16); 32 for `other`.
 constexpr int storage_bits(Dtype dtype) {
-  constexpr int bits[dtype_count] = {64, 32, 32, 16, 16, 8, 4, 8, 32};
+  constexpr std::array<int, dtype_count> bits = {64, 32, 32, 16, 16, 8, 4, 8, 32};
   return bits[static_cast<std::size_t>(dtype)];
 }
 

@@ -25,7 +25,7 @@ enum class AttentionPairs : std::uint8_t {
 };
 
 constexpr std::string_view to_string(AttentionPairs pairs) {
-  constexpr std::string_view names[] = {"none", "exact", "full", "unknown"};
+  constexpr auto names = std::to_array<std::string_view>({"none", "exact", "full", "unknown"});
   return names[static_cast<std::size_t>(pairs)];
 }
 

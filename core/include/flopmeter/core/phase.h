@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,14 +23,14 @@ enum class Phase : std::uint8_t {
 inline constexpr std::size_t phase_count = 8;
 
 constexpr std::string_view to_string(Phase phase) {
-  constexpr std::string_view names[phase_count] = {"data",
-                                                   "forward",
-                                                   "backward",
-                                                   "optimizer",
-                                                   "communication",
-                                                   "checkpoint",
-                                                   "evaluation",
-                                                   "other"};
+  constexpr auto names = std::to_array<std::string_view>({"data",
+                                                          "forward",
+                                                          "backward",
+                                                          "optimizer",
+                                                          "communication",
+                                                          "checkpoint",
+                                                          "evaluation",
+                                                          "other"});
   return names[static_cast<std::size_t>(phase)];
 }
 
