@@ -70,11 +70,19 @@ Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow
 
 std::function<Exit()> catalog_command(CLI::App& app,
                                       std::string kind,
-                                      std::vector<CatalogRow> (*rows)()) {
+                                      std::vector<CatalogRow> (*rows)(),
+                                      Result<std::string> (*find)(std::string_view)) {
   auto options = std::make_shared<Options>();
   app.add_option("name", options->name, "one " + kind + " only");
   app.add_flag("--json", options->json, "as JSON");
-  return [options, kind = std::move(kind), rows] { return run(*options, kind, rows()); };
+  return [options, kind = std::move(kind), rows, find]() -> Exit {
+    if (find != nullptr && !options->name.empty()) {
+      const auto name = find(options->name);
+      if (!name) return refuse(name.error());
+      options->name = *name;
+    }
+    return run(*options, kind, rows());
+  };
 }
 
 }  // namespace flopmeter

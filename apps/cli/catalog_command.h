@@ -16,9 +16,11 @@ struct CatalogRow {
   std::vector<std::pair<std::string, std::string>> facts;
 };
 
-/// `kind` is what one row is called in messages.
+/// `kind` is what one row is called in messages; `find`, where given, takes what the user typed for
+/// the name of a row.
 std::function<Exit()> catalog_command(CLI::App& app,
                                       std::string kind,
-                                      std::vector<CatalogRow> (*rows)());
+                                      std::vector<CatalogRow> (*rows)(),
+                                      Result<std::string> (*find)(std::string_view) = nullptr);
 
 }  // namespace flopmeter

@@ -91,6 +91,22 @@ bool fits(const Device& device, const std::vector<std::string>& words) {
       words.begin(), words.end(), [&](const std::string& word) { return contains(own, word); });
 }
 
+/// A slice of a TPU pod named by its chip ("v5p-128", "32x v5e-256", "tpu-v5p-slice"): the number
+/// counts cores or chips and tells nothing of the chip's peak.
+const Device* chip_of_slice(std::vector<std::string> words, std::span<const Device> among) {
+  const std::size_t said = words.size();
+  std::erase_if(words, [](std::string_view word) {
+    const bool times = word.ends_with('x') && all_digits(word.substr(0, word.size() - 1));
+    return times || all_digits(word) || word == "slice" || word == "podslice";
+  });
+  if (words.empty() || words.size() == said) return nullptr;
+  const DeviceKey key{.words = words, .letters = {}};
+  const auto chip = std::find_if(among.begin(), among.end(), [&](const Device& device) {
+    return device.vendor == "Google" && (is_named(device, key) || fits(device, words));
+  });
+  return chip == among.end() ? nullptr : &*chip;
+}
+
 constexpr std::string_view remedy =
     "give its dense peak with --peak TFLOPS, or measure it with `flopmeter peak` and use --peak "
     "measured";
@@ -189,7 +205,10 @@ Result<const Device*> find_device(std::string_view name, std::span<const Device>
   for (const Device& device : among) {
     if (fits(device, key.words)) fitting.push_back(&device);
   }
-  if (fitting.empty()) return unknown(name, among);
+  if (fitting.empty()) {
+    if (const Device* chip = chip_of_slice(key.words, among); chip != nullptr) return chip;
+    return unknown(name, among);
+  }
   if (!same_peaks(fitting)) return ambiguous(name, fitting);
   return fitting.front();
 }

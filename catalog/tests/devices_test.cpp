@@ -112,6 +112,8 @@ TEST(Devices, strings_that_drivers_report) {
       {"TPU7x", "TPU7x"},
       {"Ascend910B3", "Ascend 910B3"},
       {"Ascend910_9392", "Ascend 910_9392"},
+      {"NVIDIA H20-3e", "H20-3e"},
+      {"Tesla V100-SXM2-32GB", "V100 SXM2 32GB"},
   };
   for (const auto& [reported, name] : table) EXPECT_EQ(found(reported), name) << reported;
 }
@@ -134,6 +136,24 @@ TEST(Devices, what_people_type) {
   EXPECT_EQ(found("TPU v4 chip"), "TPU v4");
   EXPECT_EQ(found("910B3"), "Ascend 910B3");
   EXPECT_EQ(found("V100S"), "V100S PCIe 32GB");
+}
+
+TEST(Devices, names_in_published_results) {
+  EXPECT_EQ(found("H100 (96GB HBM2e, 500W)"), "H100 96GB HBM2e");
+  EXPECT_EQ(found("Ascend 910B3 (Atlas 800T A2)"), "Ascend 910B3");
+  EXPECT_EQ(found("DGX-GB200"), "GB200");
+  EXPECT_EQ(found("GeForce RTX 5090"), "RTX 5090");
+}
+
+TEST(Devices, a_slice_of_a_tpu_pod_is_named_by_its_chip) {
+  EXPECT_EQ(found("v5p-128"), "TPU v5p");
+  EXPECT_EQ(found("1x v5p-4096"), "TPU v5p");
+  EXPECT_EQ(found("32x v5e-256"), "TPU v5e");
+  EXPECT_EQ(found("v5litepod-16"), "TPU v5e");
+  EXPECT_EQ(found("TPU v6e-256"), "TPU v6e");
+  EXPECT_EQ(found("tpu-v5-lite-podslice"), "TPU v5e");
+  for (const char* name : {"A100-8", "8x H200", "v9-128", "128", "8x", "slice"})
+    EXPECT_FALSE(find_device(name)) << name;
 }
 
 TEST(Devices, a_short_name_of_rows_with_different_peaks_lists_them) {
@@ -176,9 +196,9 @@ TEST(Devices, an_unknown_device_is_an_error_with_a_remedy_and_never_a_guess) {
       found("NVIDIA A10G"),
       HasSubstr("is not in the catalog; did you mean A10, a100 or v100? Or give its dense peak"));
   EXPECT_THAT(found("H10O"), HasSubstr("did you mean h100"));
-  EXPECT_THAT(
-      found("NVIDIA H100 64GB HBM2e"),
-      HasSubstr("is not in the catalog, which has H100 SXM5 80GB, H100 PCIe, H100 NVL; give"));
+  EXPECT_THAT(found("NVIDIA H100 64GB HBM2e"),
+              HasSubstr("is not in the catalog, which has H100 SXM5 80GB, H100 PCIe, H100 NVL, "
+                        "H100 96GB HBM2e; give"));
 }
 
 TEST(Devices, text_that_names_nothing_is_refused) {

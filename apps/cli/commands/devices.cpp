@@ -36,6 +36,13 @@ std::vector<CatalogRow> rows() {
   return all;
 }
 
+/// By any name that `--device` takes, what drivers report included.
+Result<std::string> find(std::string_view name) {
+  const auto device = find_device(name);
+  if (!device) return device.error();
+  return (*device)->name;
+}
+
 }  // namespace
 
 extern const Command devices_plugin;
@@ -43,6 +50,6 @@ constinit const Command devices_plugin{
     .name = "devices",
     .help = "Devices and their dense peaks by dtype",
     .order = 21,
-    .set_up = [](CLI::App& app) { return catalog_command(app, "device", rows); }};
+    .set_up = [](CLI::App& app) { return catalog_command(app, "device", rows, find); }};
 
 }  // namespace flopmeter
