@@ -11,18 +11,12 @@
 namespace flopmeter {
 namespace {
 
-bool is_glm4(const Config& config) {
-  if (config.has("model_type")) return config.text_or({"model_type"}, "") == "glm4";
-  const auto classes = config.texts({"architectures"});
-  return !classes.empty() && classes.front() == "Glm4ForCausalLM";
-}
-
 Model build(const Config& config) {
   Decoder decoder = read_decoder(config, {.kv_heads = 2, .head_dim = 128});
   decoder.attention.qkv_bias = config.flag_or({"attention_bias"}, true);
   decoder.mlp.gate = "";
   decoder.mlp.up = "mlp.gate_up_proj";
-  if (is_glm4(config)) {
+  if (is_type(config, "glm4", "Glm4ForCausalLM")) {
     decoder.norms.after_attention = "post_self_attn_layernorm";
     decoder.norms.after_mlp = "post_mlp_layernorm";
   }

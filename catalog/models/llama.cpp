@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.
+// LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.  Granite's
+// multipliers scale values and cost nothing.
 #include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -18,15 +19,15 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "llama", "LlamaForCausalLM", "Yi", "YiForCausalLM"};
+constexpr std::array<std::string_view, 6> types = {
+    "llama", "LlamaForCausalLM", "Yi", "YiForCausalLM", "granite", "GraniteForCausalLM"};
 
 }  // namespace
 
 extern const ModelFamily llama_plugin;
 constinit const ModelFamily llama_plugin{
     .name = "llama",
-    .help = "LLaMA 1-3, Yi: RMS norm, rotary positions, grouped keys, gated MLP",
+    .help = "LLaMA 1-3, Yi, Granite: RMS norm, rotary positions, grouped keys, gated MLP",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.

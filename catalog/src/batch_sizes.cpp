@@ -32,8 +32,9 @@ WideInt twice_text_pairs(const AttentionSpec& spec,
       if (kernel == AttentionKernel::eager) return all;
       break;
     case Policy::Pairs::op_stream: {
-      // A window that the sequence does not reach is passed as the plain causal flag.
-      const bool flag = plain || (spec.mask.shape == Shape::window && length < spec.mask.size);
+      // A window or chunk that the sequence does not fill is passed as the plain causal flag.
+      const bool local = spec.mask.shape == Shape::window || spec.mask.shape == Shape::chunk;
+      const bool flag = plain || (local && length < spec.mask.size);
       if (kernel == AttentionKernel::eager || !flag || spec.mask_tensor) return all;
       break;
     }

@@ -107,10 +107,12 @@ void open_decoder(ModelBuilder& builder, const DecoderFrame& frame) {
 }
 
 void close_decoder(ModelBuilder& builder, const DecoderFrame& frame) {
-  builder.once(frame.prefix, [&](LayerBuilder& layer) {
-    layer.output(
-        norm(layer, LayerBuilder::input(), frame.final_norm, frame.hidden, frame.norm_bias));
-  });
+  if (!frame.final_norm.empty()) {
+    builder.once(frame.prefix, [&](LayerBuilder& layer) {
+      layer.output(
+          norm(layer, LayerBuilder::input(), frame.final_norm, frame.hidden, frame.norm_bias));
+    });
+  }
   builder.once("", [&](LayerBuilder& layer) {
     layer.output(layer.linear(LayerBuilder::input(),
                               {.name = frame.head,

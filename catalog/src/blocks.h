@@ -74,7 +74,7 @@ struct DecoderFrame {
   std::string_view embed = "embed_tokens";
   std::string_view embed_positions;  ///< learned positions, where there are any
   std::string_view embed_norm;
-  std::string_view final_norm = "norm";
+  std::string_view final_norm = "norm";  ///< empty: none, or one without weights
   std::string_view head = "lm_head";
   std::int64_t hidden = 0;
   std::int64_t vocab = 0;

@@ -13,6 +13,12 @@ Value dropout(LayerBuilder& layer, Value x, double share) {
 
 }  // namespace
 
+bool is_type(const Config& config, std::string_view model_type, std::string_view class_name) {
+  if (config.has("model_type")) return config.text_or({"model_type"}, "") == model_type;
+  const auto classes = config.texts({"architectures"});
+  return !classes.empty() && classes.front() == class_name;
+}
+
 void set_sizes(Decoder& decoder,
                std::int64_t hidden,
                std::int64_t heads,
@@ -77,7 +83,7 @@ bool check_sizes(const Config& config, const Decoder& decoder) {
 
 void describe_layer(LayerBuilder& layer, const Decoder& decoder, bool windowed) {
   AttentionBlock attention = decoder.attention;
-  if (windowed) attention.mask = {.shape = MaskPairs::Shape::window, .size = decoder.window};
+  if (windowed) attention.mask = {.shape = decoder.local, .size = decoder.window};
   const LayerNorms& norms = decoder.norms;
   const auto normed = [&](Value x, std::string_view name) {
     if (name.empty()) return x;

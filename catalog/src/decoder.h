@@ -31,7 +31,8 @@ struct Decoder {
   LayerNorms norms{};
   bool parallel = false;  ///< attention and MLP both read the layer's input; without a name of its
                           ///< own, the MLP shares attention's norm
-  std::int64_t window = 0;    ///< keys that a windowed layer sees
+  std::int64_t window = 0;                            ///< keys that a windowed layer sees
+  MaskPairs::Shape local = MaskPairs::Shape::window;  ///< of a windowed layer: window or chunk
   std::vector<int> windowed;  ///< by layer: 1 windowed, 0 not; empty: all if there is a window
   double dropout = 0;         ///< at the end of the layer
 };
@@ -42,6 +43,10 @@ struct DecoderDefaults {
   std::int64_t head_dim = 0;  ///< 0: hidden / heads
   bool tied = false;
 };
+
+/// Whether a configuration is of one type among those of its family: by `model_type`, else by
+/// class.
+bool is_type(const Config& config, std::string_view model_type, std::string_view class_name);
 
 /// Sizes under the names that LLaMA gave them and most families use.
 Decoder read_decoder(const Config& config, const DecoderDefaults& defaults = {});

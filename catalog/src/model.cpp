@@ -2,23 +2,24 @@
 #include <flopmeter/catalog/model.h>
 
 #include <algorithm>
+#include <array>
 
 namespace flopmeter {
 
 std::string_view to_string(Component component) {
-  constexpr std::string_view names[component_count] = {"attention_projections",
-                                                       "attention_core",
-                                                       "linear_attention",
-                                                       "mlp",
-                                                       "router",
-                                                       "lm_head",
-                                                       "vision",
-                                                       "mtp",
-                                                       "adapters",
-                                                       "embedding_projections",
-                                                       "embedding",
-                                                       "norm",
-                                                       "parameters"};
+  constexpr auto names = std::to_array<std::string_view>({"attention_projections",
+                                                          "attention_core",
+                                                          "linear_attention",
+                                                          "mlp",
+                                                          "router",
+                                                          "lm_head",
+                                                          "vision",
+                                                          "mtp",
+                                                          "adapters",
+                                                          "embedding_projections",
+                                                          "embedding",
+                                                          "norm",
+                                                          "parameters"});
   return names[static_cast<std::size_t>(component)];
 }
 
@@ -51,7 +52,8 @@ Value LayerBuilder::linear(Value x, const Linear& spec) {
               .in = spec.in,
               .out = spec.out,
               .experts = spec.experts,
-              .active = spec.active},
+              .active = spec.active,
+              .every_expert_runs = spec.every_expert_runs},
              {x});
 }
 

@@ -6,26 +6,29 @@
 namespace flopmeter {
 
 Value moe_block(LayerBuilder& layer, Value x, const MoeBlock& spec) {
-  const Value scores = layer.linear(x,
-                                    {.name = spec.router,
-                                     .in = spec.hidden,
-                                     .out = spec.experts,
-                                     .bias = spec.router_bias,
-                                     .component = Component::router});
+  Value scores = layer.linear(x,
+                              {.name = spec.router,
+                               .in = spec.hidden,
+                               .out = spec.experts,
+                               .bias = spec.router_bias,
+                               .component = Component::router});
+  if (!spec.balance.empty()) scores = layer.parameters(scores, spec.balance, spec.experts);
   const Value inner = layer.linear(x,
-                                   {.name = "mlp.experts.gate_up_proj",
+                                   {.name = spec.gate_up,
                                     .in = spec.hidden,
                                     .out = 2 * spec.ffn,
                                     .bias = spec.expert_bias,
                                     .experts = spec.experts,
-                                    .active = spec.active});
+                                    .active = spec.active,
+                                    .every_expert_runs = spec.every_expert_runs});
   const Value routed = layer.linear(inner,
-                                    {.name = "mlp.experts.down_proj",
+                                    {.name = spec.down,
                                      .in = spec.ffn,
                                      .out = spec.hidden,
                                      .bias = spec.expert_bias,
                                      .experts = spec.experts,
-                                     .active = spec.active});
+                                     .active = spec.active,
+                                     .every_expert_runs = spec.every_expert_runs});
   const Value weighed = layer.product(routed, scores);
   if (spec.shared_ffn == 0) return weighed;
   Value shared = mlp_block(layer,
@@ -51,13 +54,14 @@ void read_experts(const Config& config,
                   MoeBlock& moe,
                   Config::Keys count_keys,
                   std::int64_t default_count,
-                  std::int64_t default_active) {
+                  std::int64_t default_active,
+                  Config::Keys active_keys) {
   moe.experts = config.size_or(count_keys, default_count);
-  moe.active = config.size_or({"num_experts_per_tok"}, default_active);
+  moe.active = config.size_or(active_keys, default_active);
   if (moe.active > moe.experts) {
-    config.fail("key 'num_experts_per_tok' is " + std::to_string(moe.active) + ", but there are " +
-                std::to_string(moe.experts) + " experts ('" + std::string{*count_keys.begin()} +
-                "')");
+    config.fail("key '" + std::string{*active_keys.begin()} + "' is " + std::to_string(moe.active) +
+                ", but there are " + std::to_string(moe.experts) + " experts ('" +
+                std::string{*count_keys.begin()} + "')");
   }
 }
 
@@ -79,22 +83,19 @@ void read_sparse_layers(const Config& config, SparseDecoder& spec) {
   }
 }
 
-Model build_sparse_decoder(const Config& config, const SparseDecoder& spec) {
+void add_sparse_layers(ModelBuilder& builder, const SparseDecoder& spec) {
   const Decoder& base = spec.base;
-  if (!config.status()) return {};
   // The first bit of a kind says whether there are experts, the second whether there is a window.
   std::vector<int> kinds;
-  ModelBuilder builder;
   ModelFacts& facts = builder.model.facts;
   for (std::size_t i = 0; i < spec.sparse.size(); ++i) {
     const bool windowed = base.window > 0 && (base.windowed.empty() || base.windowed[i] == 1);
-    kinds.push_back(int{spec.sparse[i]} + 2 * int{windowed});
-    facts.window_layers += windowed ? 1 : 0;
+    kinds.push_back((spec.sparse[i] ? 1 : 0) + (windowed ? 2 : 0));
+    facts.window_layers += windowed && base.local == MaskPairs::Shape::window ? 1 : 0;
   }
-  open_decoder(builder, base.frame);
   builder.layers(base.layer_prefix, kinds, [&](LayerBuilder& layer, int kind) {
     AttentionBlock attention = base.attention;
-    if (kind >= 2) attention.mask = {.shape = MaskPairs::Shape::window, .size = base.window};
+    if (kind >= 2) attention.mask = {.shape = base.local, .size = base.window};
     const std::int64_t hidden = base.frame.hidden;
     Value x = LayerBuilder::input();
     const Value a = norm(layer, x, base.norms.before_attention, hidden);
@@ -106,7 +107,6 @@ Model build_sparse_decoder(const Config& config, const SparseDecoder& spec) {
     x = layer.sum(x, sparse ? moe_block(layer, y, spec.moe) : mlp_block(layer, y, base.mlp));
     layer.output(x);
   });
-  close_decoder(builder, base.frame);
   const bool any = std::find(spec.sparse.begin(), spec.sparse.end(), true) != spec.sparse.end();
   set_facts(builder.model,
             base.attention,
@@ -120,6 +120,14 @@ Model build_sparse_decoder(const Config& config, const SparseDecoder& spec) {
     facts.experts_active = spec.moe.active;
   }
   if (facts.window_layers > 0) facts.window = base.window;
+}
+
+Model build_sparse_decoder(const Config& config, const SparseDecoder& spec) {
+  if (!config.status()) return {};
+  ModelBuilder builder;
+  open_decoder(builder, spec.base.frame);
+  add_sparse_layers(builder, spec);
+  close_decoder(builder, spec.base.frame);
   return std::move(builder.model);
 }
 

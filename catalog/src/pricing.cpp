@@ -127,7 +127,7 @@ class Pricer {
   /// Forward and gradients of one product with a weight.
   void weighted(PartFlops& part, Flops forward, bool input_grad, bool weight_grad) const {
     part.forward += forward;
-    const int products = policy_.trainable_aware ? int{input_grad} + int{weight_grad} : 2;
+    const int products = policy_.trainable_aware ? (input_grad ? 1 : 0) + (weight_grad ? 1 : 0) : 2;
     part.backward += products * forward;
   }
 
@@ -142,8 +142,10 @@ class Pricer {
     const WideInt rows = sizes_.rows(per_patch ? Rows::patches : node.rows);
     switch (node.kind) {
       case Node::Kind::linear: {
+        const bool all = node.every_expert_runs && policy_.pairs == Policy::Pairs::op_stream;
+        const std::int64_t times = all ? node.experts : node.active;
         const Flops forward =
-            flops(GroupedMatmul{.rows = rows * node.active, .n = node.out, .k = node.in});
+            flops(GroupedMatmul{.rows = rows * times, .n = node.out, .k = node.in});
         weighted(part, forward, input_grad, trainable);
         if (node.last_saved && !adapted) skipped[node.component].forward += forward;
         if (adapted) price_adapter(node, rows, input_grad, cost, skipped);
@@ -205,7 +207,8 @@ class Pricer {
     const bool k = needs_[node.inputs[1]];
     const bool v = needs_[node.inputs[2]];
     if (policy_.trainable_aware && eager()) {
-      part.backward += (int{q} + int{k}) * scores + (int{q || k} + int{v}) * values;
+      const auto one = [](bool needed) { return needed ? 1 : 0; };
+      part.backward += (one(q) + one(k)) * scores + (one(q || k) + one(v)) * values;
     } else if (q || k || v || !policy_.trainable_aware) {
       part.backward += 2 * (scores + values);
       if (policy_.attention_recomputes && !eager()) part.backward += scores;

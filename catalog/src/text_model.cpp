@@ -96,11 +96,19 @@ Decoder read_qwen_text(const Config& config) {
 }
 
 void add_text_model(ModelBuilder& builder, const Decoder& text) {
-  open_decoder(builder, text.frame);
+  add_text_model(builder, SparseDecoder{.base = text, .moe = {}, .sparse = {}});
+}
+
+void add_text_model(ModelBuilder& builder, const SparseDecoder& text) {
+  open_decoder(builder, text.base.frame);
   const std::size_t first = builder.model.runs.size();
-  add_layers(builder, text);
+  if (text.sparse.empty()) {
+    add_layers(builder, text.base);
+  } else {
+    add_sparse_layers(builder, text);
+  }
   builder.model.runs[first].joins_vision = true;
-  close_decoder(builder, text.frame);
+  close_decoder(builder, text.base.frame);
   builder.model.facts.multimodal = true;
 }
 

@@ -5,7 +5,7 @@
 // catalog.
 #pragma once
 
-#include "decoder.h"
+#include "moe_block.h"
 
 namespace flopmeter {
 
@@ -38,5 +38,7 @@ Decoder read_qwen_text(const Config& config);
 
 /// Embedding, layers, norm and head, behind the vision tower that is already there.
 void add_text_model(ModelBuilder& builder, const Decoder& text);
+/// The same with experts; dense where `sparse` is empty.
+void add_text_model(ModelBuilder& builder, const SparseDecoder& text);
 
 }  // namespace flopmeter

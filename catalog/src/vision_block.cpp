@@ -73,9 +73,9 @@ void check_tower(const Config& vision, const VisionLayer& spec) {
                 " is not a multiple of its " + std::to_string(spec.heads) + " heads");
 }
 
-GridTower read_grid_tower(const Config& vision, std::int64_t width) {
+GridTower read_grid_tower(const Config& vision, std::int64_t width, std::int64_t default_patch) {
   GridTower tower;
-  tower.patch = vision.size_or({"patch_size"}, 14);
+  tower.patch = vision.size_or({"patch_size"}, default_patch);
   tower.kernel = product(vision,
                          product(vision,
                                  vision.size_or({"in_channels", "in_chans"}, 3),
@@ -98,8 +98,15 @@ void open_grid_tower(ModelBuilder& builder, const GridTower& tower, std::int64_t
   builder.once(
       "model.visual.",
       [&](LayerBuilder& layer) {
-        layer.output(layer.convolution(
-            LayerBuilder::input(), "patch_embed.proj", tower.kernel, width, false, Rows::patches));
+        Value x = layer.convolution(LayerBuilder::input(),
+                                    "patch_embed.proj",
+                                    tower.kernel,
+                                    width,
+                                    tower.bias,
+                                    Rows::patches);
+        if (tower.positions > 0)
+          x = layer.parameters(x, "pos_embed", WideInt{tower.positions} * width);
+        layer.output(x);
       },
       ModelBuilder::Stream::vision);
 }

@@ -45,11 +45,15 @@ struct GridTower {
   std::int64_t patch = 0;   ///< side in pixels
   std::int64_t kernel = 0;  ///< weights of a patch's kernel
   std::int64_t merge = 0;
-  std::int64_t merged = 0;  ///< width of a merged patch
-  std::int64_t out = 0;     ///< width of the language model
+  std::int64_t merged = 0;     ///< width of a merged patch
+  std::int64_t out = 0;        ///< width of the language model
+  bool bias = false;           ///< of the patches' kernel
+  std::int64_t positions = 0;  ///< learned ones, 0 for none
 };
 
-GridTower read_grid_tower(const Config& vision, std::int64_t width);
+GridTower read_grid_tower(const Config& vision,
+                          std::int64_t width,
+                          std::int64_t default_patch = 14);
 void open_grid_tower(ModelBuilder& builder, const GridTower& tower, std::int64_t width);
 void close_grid_tower(ModelBuilder& builder,
                       const GridTower& tower,

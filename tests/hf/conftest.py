@@ -13,9 +13,10 @@ import transformers
 
 from families import DENSE
 from families_moe import MOE
+from families_more import MORE
 from families_vision import VISION
 
-FAMILIES = DENSE + MOE + VISION
+FAMILIES = DENSE + MORE + MOE + VISION
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -77,11 +77,47 @@ def deepseek_v3(rng):
         num_nextn_predict_layers=rng.choice([0, 1]))
 
 
+def glm4_moe(rng):
+    row = sizes(rng)
+    return hf.Glm4MoeConfig(
+        **row, **experts(rng, "n_routed_experts"), moe_intermediate_size=rng.choice([16, 20]), use_qk_norm=maybe(rng),
+        n_shared_experts=rng.choice([1, 2]), attention_bias=maybe(rng),
+        first_k_dense_replace=rng.randint(0, row["num_hidden_layers"]))
+
+
+def ernie4_5_moe(rng):
+    row = sizes(rng)
+    count = rng.choice([2, 4, 6])
+    return hf.Ernie4_5_MoeConfig(
+        **row, moe_num_experts=count, moe_k=rng.randint(1, count), moe_intermediate_size=rng.choice([16, 20]),
+        moe_num_shared_experts=rng.choice([0, 1, 2]), use_bias=maybe(rng), moe_layer_interval=rng.choice([1, 2]),
+        moe_layer_start_index=rng.randint(0, row["num_hidden_layers"]),
+        moe_layer_end_index=rng.choice([-1, rng.randint(0, row["num_hidden_layers"])]))
+
+
+def llama4(rng):
+    """Sizes of the text model, for the row with a vision tower as well."""
+    row = sizes(rng)
+    count = rng.choice([2, 4, 6])
+    return {
+        **row, "head_dim": rng.choice([8, 24]), "num_local_experts": count, "num_experts_per_tok": rng.randint(1, count),
+        "intermediate_size_mlp": rng.choice([24, 48]), "interleave_moe_layer_step": rng.choice([1, 2]),
+        "attention_chunk_size": rng.choice([5, 32]), "attention_bias": maybe(rng), "use_qk_norm": maybe(rng),
+    }
+
+
+def llama4_text(rng):
+    return hf.Llama4TextConfig(**llama4(rng))
+
+
 MOE = [
     Family("mixtral", hf.MixtralForCausalLM, mixtral),
     Family("qwen2_moe", hf.Qwen2MoeForCausalLM, qwen2_moe),
     Family("qwen3_moe", hf.Qwen3MoeForCausalLM, qwen3_moe),
     Family("gpt_oss", hf.GptOssForCausalLM, gpt_oss, attention=("eager",)),
+    Family("glm4_moe", hf.Glm4MoeForCausalLM, glm4_moe),
+    Family("ernie4_5_moe", hf.Ernie4_5_MoeForCausalLM, ernie4_5_moe),
+    Family("llama4_text", hf.Llama4ForCausalLM, llama4_text),
     Family("deepseek_v2", hf.DeepseekV2ForCausalLM, deepseek_v2),
     Family("deepseek_v3", hf.DeepseekV3ForCausalLM, deepseek_v3),
 ]

@@ -5,6 +5,7 @@ import torch
 import transformers as hf
 
 from families import Family, maybe, sizes, token_ids, without
+from families_moe import experts, llama4
 
 IMAGE = 2  # the token id that stands for one visual token; ordinary ids start at 3
 GRIDS = [[(1, 4, 4)], [(1, 4, 8)], [(1, 8, 6)], [(2, 4, 6)], [(1, 4, 4), (1, 6, 4)]]
@@ -46,6 +47,58 @@ def qwen2_5_vl(rng):
         window_size=16, fullatt_block_indexes=full)
     return hf.Qwen2_5_VLConfig(
         text_config=text, vision_config=vision, tie_word_embeddings=maybe(rng), **special_tokens())
+
+
+def qwen3_tower(rng, text):
+    """Qwen3-VL's tower; as many further mergers as the text has layers to take them, at most."""
+    vision = tower(rng)
+    stacked = rng.randint(0, min(vision["depth"], text["num_hidden_layers"]))
+    vision.update(
+        hidden_size=vision["num_heads"] * 8, out_hidden_size=text["hidden_size"], intermediate_size=rng.choice([20, 36]),
+        num_position_embeddings=rng.choice([16, 49]),
+        deepstack_visual_indexes=sorted(rng.sample(range(vision["depth"]), stacked)))
+    return vision
+
+
+def qwen3_text(rng):
+    """The text model's dimensions; heads are of their own size."""
+    row = text_sizes(rng)
+    return {**row, "head_dim": row["hidden_size"] // row["num_attention_heads"], "attention_bias": maybe(rng)}
+
+
+def qwen3_vl(rng):
+    text = qwen3_text(rng)
+    return hf.Qwen3VLConfig(
+        text_config=text, vision_config=qwen3_tower(rng, text), tie_word_embeddings=maybe(rng), **special_tokens())
+
+
+def qwen3_vl_moe(rng):
+    text = {
+        **qwen3_text(rng), **experts(rng, "num_experts"), "moe_intermediate_size": rng.choice([16, 20]),
+        "decoder_sparse_step": rng.choice([1, 2]), "tie_word_embeddings": maybe(rng)}
+    return hf.Qwen3VLMoeConfig(
+        text_config=text, vision_config=qwen3_tower(rng, text), tie_word_embeddings=maybe(rng), **special_tokens())
+
+
+def llama4_vision(rng):
+    heads, patch = rng.choice([1, 2, 3]), rng.choice([4, 8])
+    projected = rng.choice([16, 24])
+    # Pixel shuffle by one half makes four patches one: the adapter reads four widths.
+    vision = hf.Llama4VisionConfig(
+        hidden_size=heads * 8, num_attention_heads=heads, num_hidden_layers=rng.randint(1, 3), image_size=16,
+        patch_size=patch, intermediate_size=heads * 32, projector_input_dim=projected, projector_output_dim=projected,
+        vision_output_dim=projected)
+    text = hf.Llama4TextConfig(**without(llama4(rng), "tie_word_embeddings"))
+    return hf.Llama4Config(text_config=text, vision_config=vision, image_token_index=IMAGE)
+
+
+def llama4_batch(config, sequences, length):
+    """One image a sequence, a quarter as many visual tokens as patches."""
+    vision = config.vision_config
+    visual = (vision.image_size // vision.patch_size) ** 2 // 4
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
+    shape = (sequences, 3, vision.image_size, vision.image_size)
+    return {**batch, "pixel_values": torch.randn(shape, generator=torch.Generator().manual_seed(0))}
 
 
 def llava(rng):
@@ -108,5 +161,8 @@ def llava_batch(config, sequences, length):
 VISION = [
     Family("qwen2_vl", hf.Qwen2VLForConditionalGeneration, qwen2_vl, qwen_batch, qwen_arguments),
     Family("qwen2_5_vl", hf.Qwen2_5_VLForConditionalGeneration, qwen2_5_vl, qwen_batch, qwen_arguments),
+    Family("qwen3_vl", hf.Qwen3VLForConditionalGeneration, qwen3_vl, qwen_batch, qwen_arguments),
+    Family("qwen3_vl_moe", hf.Qwen3VLMoeForConditionalGeneration, qwen3_vl_moe, qwen_batch, qwen_arguments),
+    Family("llama4", hf.Llama4ForConditionalGeneration, llama4_vision, llama4_batch),
     Family("llava", hf.LlavaForConditionalGeneration, llava, llava_batch),
 ]

@@ -12,14 +12,14 @@ SEQUENCES, LENGTH = 2, 24
 # The first pattern that matches a module's path names its component. An operation that attention runs
 # outside its projections belongs to the attention module itself: its path ends there.
 COMPONENTS = [
-    (r"\b(visual|vision_tower|multi_modal_projector)\b", "vision"),
+    (r"\b(visual|vision_tower|vision_model|multi_modal_projector)\b", "vision"),
     (r"\.(lora_A|lora_B)\b", "adapters"),
-    (r"^lm_head$", "lm_head"),
+    (r"^(language_model\.)?lm_head$", "lm_head"),
     (r"\b(project_in|project_out)$", "embedding_projections"),
     (r"\.(router|mlp\.gate|shared_expert_gate)$", "router"),
     (r"\.(attn|self_attn|attention|self_attention)$", "attention_core"),
     (r"\.(attn|self_attn|attention|self_attention)\.", "attention_projections"),
-    (r"\.(mlp|ffn|fc1|fc2)\b", "mlp"),
+    (r"\.(mlp|ffn|fc1|fc2|feed_forward)\b", "mlp"),
     (r"rotary", "rotary"),
 ]
 

@@ -59,9 +59,10 @@ struct Linear {
   bool bias = false;
   Component component = Component::mlp;
   Rows rows = Rows::tokens;
-  std::int64_t experts = 1;  ///< weights of this shape
-  std::int64_t active = 1;   ///< of those, how many each row uses
-  bool tied = false;         ///< the weight is the input embedding's
+  std::int64_t experts = 1;        ///< weights of this shape
+  std::int64_t active = 1;         ///< of those, how many each row uses
+  bool every_expert_runs = false;  ///< transformers runs them all and weighs most by zero
+  bool tied = false;               ///< the weight is the input embedding's
 };
 
 /// Which pairs attention uses, and over what.
@@ -96,7 +97,7 @@ struct Node {
   bool tied = false;
   bool last_saved = false;  ///< a checkpoint's recompute stops before it runs
   bool keeps = false;       ///< sum: backward needs its inputs
-  std::uint16_t inputs[3] = {0, 0, 0};
+  std::array<std::uint16_t, 3> inputs{};
   std::uint8_t input_count = 0;
   std::uint16_t output = 0;
   std::string_view name;
@@ -104,6 +105,7 @@ struct Node {
   WideInt out = 0;  ///< linear: n
   std::int64_t experts = 1;
   std::int64_t active = 1;
+  bool every_expert_runs = false;
   AttentionSpec attention{};
 };
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Further dense families, each close to LLaMA or GPT and different in norms, biases or windows."""
+
+import transformers as hf
+
+from families import Family, maybe, sizes, window
+
+
+def granite(rng):
+    return hf.GraniteConfig(**sizes(rng), attention_bias=maybe(rng), mlp_bias=maybe(rng))
+
+
+def olmo(rng):
+    return hf.OlmoConfig(**sizes(rng), attention_bias=maybe(rng))
+
+
+def olmo2(rng):
+    return hf.Olmo2Config(**sizes(rng), attention_bias=maybe(rng))
+
+
+def olmo3(rng):
+    row = sizes(rng)
+    return hf.Olmo3Config(**row, attention_bias=maybe(rng), **window(rng, row["num_hidden_layers"]))
+
+
+def stablelm(rng):
+    return hf.StableLmConfig(
+        **sizes(rng), use_qkv_bias=maybe(rng), qk_layernorm=maybe(rng), use_parallel_residual=maybe(rng),
+        partial_rotary_factor=0.5)
+
+
+def cohere(rng):
+    return hf.CohereConfig(**sizes(rng), attention_bias=maybe(rng), use_qk_norm=maybe(rng))
+
+
+def cohere2(rng):
+    return hf.Cohere2Config(**sizes(rng), attention_bias=maybe(rng), sliding_window=rng.choice([4, 7]))
+
+
+def smollm3(rng):
+    return hf.SmolLM3Config(
+        **sizes(rng), attention_bias=maybe(rng), mlp_bias=maybe(rng), use_sliding_window=maybe(rng),
+        sliding_window=rng.choice([None, 5]), no_rope_layer_interval=rng.choice([2, 4]))
+
+
+def nemotron(rng):
+    return hf.NemotronConfig(
+        **sizes(rng), head_dim=rng.choice([None, 8, 24]), attention_bias=maybe(rng), mlp_bias=maybe(rng))
+
+
+def starcoder2(rng):
+    return hf.Starcoder2Config(**sizes(rng), use_bias=maybe(rng), sliding_window=rng.choice([None, 5]))
+
+
+def ernie4_5(rng):
+    return hf.Ernie4_5Config(**sizes(rng), head_dim=rng.choice([None, 8, 24]), use_bias=maybe(rng))
+
+
+MORE = [
+    Family("granite", hf.GraniteForCausalLM, granite),
+    Family("olmo", hf.OlmoForCausalLM, olmo),
+    Family("olmo2", hf.Olmo2ForCausalLM, olmo2),
+    Family("olmo3", hf.Olmo3ForCausalLM, olmo3),
+    Family("stablelm", hf.StableLmForCausalLM, stablelm),
+    Family("cohere", hf.CohereForCausalLM, cohere),
+    Family("cohere2", hf.Cohere2ForCausalLM, cohere2),
+    Family("smollm3", hf.SmolLM3ForCausalLM, smollm3),
+    Family("nemotron", hf.NemotronForCausalLM, nemotron),
+    Family("starcoder2", hf.Starcoder2ForCausalLM, starcoder2),
+    Family("ernie4_5", hf.Ernie4_5ForCausalLM, ernie4_5),
+]
