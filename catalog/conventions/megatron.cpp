@@ -6,10 +6,21 @@
 // has them; frozen weights count like trained ones.  Windows count what they leave,
 // which is what the figures of Megatron-Bridge since 26.06 agree with; Megatron-LM itself takes
 // every layer for a full one.  The vocabulary is the logical one, where Megatron takes the padded.
+// Mamba layers count as if they were twice as wide as the model, whatever their heads say, and
+// without their convolution, which we leave in: a thousandth of the layer.
 #include <flopmeter/catalog/convention.h>
 
 namespace flopmeter {
 namespace {
+
+/// What a Mamba layer is priced for beyond its own width: in and out projection, and the scan.
+void widen_scans(Breakdown& parts, const ModelFacts& facts, WideInt tokens, bool forward_only) {
+  const WideInt extra = 2 * WideInt{facts.hidden} - facts.scan_inner;
+  const WideInt layer = extra * (6 * WideInt{facts.hidden} + 7 * WideInt{facts.scan_state});
+  const Flops forward{tokens * facts.scan_layers * layer};
+  parts[Component::linear_attention].forward += forward;
+  if (!forward_only) parts[Component::linear_attention].backward += 2 * forward;
+}
 
 Counted count(const Model& model, const Batch& batch, const Training& training) {
   Policy policy;
@@ -18,7 +29,10 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
   policy.vision = false;
   policy.mtp = true;
   policy.trainable_aware = false;
-  return {.parts = price(model, batch, training, policy), .hardware = {}};
+  Counted counted{.parts = price(model, batch, training, policy), .hardware = {}};
+  if (model.facts.scan_layers > 0)
+    widen_scans(counted.parts, model.facts, batch.tokens(), training.forward_only);
+  return counted;
 }
 
 }  // namespace

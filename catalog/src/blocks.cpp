@@ -27,7 +27,8 @@ Value attention_block(LayerBuilder& layer, Value x, const AttentionBlock& spec) 
   const std::int64_t q_width = spec.heads * spec.head_dim;
   const std::int64_t kv_width = spec.kv_heads * spec.head_dim;
   const bool fused = spec.names.k.empty();
-  Value q = project(spec.names.q, fused ? q_width + 2 * kv_width : q_width);
+  const std::int64_t wide = spec.gated ? 2 * q_width : q_width;
+  Value q = project(spec.names.q, fused ? wide + 2 * kv_width : wide);
   Value k = fused ? q : project(spec.names.k, kv_width);
   const Value v = fused ? q : project(spec.names.v, kv_width);
   if (!spec.q_norm.empty()) {

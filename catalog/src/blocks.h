@@ -29,6 +29,7 @@ struct AttentionBlock {
   std::int64_t head_dim = 0;
   bool qkv_bias = false;
   bool out_bias = false;
+  bool gated = false;       ///< queries come with as many numbers that gate the result
   std::string_view q_norm;  ///< names, where queries and keys are normalised
   std::string_view k_norm;
   bool norm_whole_width = false;  ///< the norms span all heads and not one

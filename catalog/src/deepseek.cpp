@@ -17,9 +17,8 @@ LatentAttention read_attention(const Config& config) {
   return spec;
 }
 
-/// One more layer that predicts the token after next: norms of the hidden state and of the next
-/// token's embedding, both projected to one, a decoder layer, norm, and the shared head
-/// (DeepSeek-V3, arXiv 2412.19437, 2.2).
+}  // namespace
+
 void add_predictions(ModelBuilder& builder,
                      std::int64_t first,
                      std::int64_t count,
@@ -44,8 +43,6 @@ void add_predictions(ModelBuilder& builder,
     if (node.component != Component::router) node.component = Component::mtp;
   }
 }
-
-}  // namespace
 
 Value latent_attention(LayerBuilder& layer, Value x, const LatentAttention& spec) {
   const std::int64_t d_qk = spec.d_nope + spec.d_rope;

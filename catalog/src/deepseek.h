@@ -6,6 +6,8 @@
 
 #include "moe_block.h"
 
+#include <functional>
+
 namespace flopmeter {
 
 /// Multi-head latent attention.
@@ -21,6 +23,15 @@ struct LatentAttention {
 };
 
 Value latent_attention(LayerBuilder& layer, Value x, const LatentAttention& spec);
+
+/// Layers that each predict one more token: norms of the hidden state and of the next
+/// token's embedding, both projected to one, a decoder layer, norm, and the shared head
+/// (DeepSeek-V3, arXiv 2412.19437, 2.2).
+void add_predictions(ModelBuilder& builder,
+                     std::int64_t first,
+                     std::int64_t count,
+                     const DecoderFrame& frame,
+                     const std::function<Value(LayerBuilder&, Value)>& decoder_layer);
 
 /// What the configuration classes take for a key that is left out.
 struct DeepseekDefaults {

@@ -81,10 +81,15 @@ Value LayerBuilder::embedding(std::string_view name, std::int64_t rows, std::int
              {});
 }
 
-Value LayerBuilder::convolution(
-    Value x, std::string_view name, WideInt weights, std::int64_t out, bool bias, Rows rows) {
+Value LayerBuilder::convolution(Value x,
+                                std::string_view name,
+                                WideInt weights,
+                                std::int64_t out,
+                                bool bias,
+                                Rows rows,
+                                Component component) {
   return add({.kind = Node::Kind::convolution,
-              .component = Component::vision,
+              .component = component,
               .rows = rows,
               .bias = bias,
               .name = name,

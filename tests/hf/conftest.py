@@ -12,11 +12,12 @@ import torch
 import transformers
 
 from families import DENSE
+from families_hybrid import HYBRID
 from families_moe import MOE
 from families_more import MORE
 from families_vision import VISION
 
-FAMILIES = DENSE + MORE + MOE + VISION
+FAMILIES = DENSE + MORE + MOE + HYBRID + VISION
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -24,6 +24,8 @@ class Family:
     inputs: Callable[[hf.PreTrainedConfig, int, int], dict] = field(default=None)
     arguments: Callable[[hf.PreTrainedConfig, dict], list] = field(default=lambda config, inputs: [])
     attention: tuple = ("eager", "sdpa")
+    rename: Callable[[hf.PreTrainedConfig, str], str] = field(default=lambda config, module: module)
+    by_kernel: tuple = ()  # components whose FLOPs depend on the kernel: not compared, only there
 
     def batch(self, config, sequences, length):
         """Token ids (and images, for a vision row) of one batch, the same for the same arguments."""

@@ -2,6 +2,7 @@
 """One training step of a transformers model, counted, and the names of the parts it is counted in."""
 
 import re
+from collections import Counter
 
 import torch
 
@@ -17,6 +18,8 @@ COMPONENTS = [
     (r"^(language_model\.)?lm_head$", "lm_head"),
     (r"\b(project_in|project_out)$", "embedding_projections"),
     (r"\.(router|mlp\.gate|shared_expert_gate)$", "router"),
+    (r"\.linear_attn(\.conv1d)?$", "linear_attention"),
+    (r"\.linear_attn\.", "attention_projections"),
     (r"\.(attn|self_attn|attention|self_attention)$", "attention_core"),
     (r"\.(attn|self_attn|attention|self_attention)\.", "attention_projections"),
     (r"\.(mlp|ffn|fc1|fc2|feed_forward)\b", "mlp"),
@@ -44,6 +47,9 @@ def training_step(family, config, attention, prepare=lambda model: None):
         if loss.requires_grad:
             loss.backward()
     assert not counter.unknown, f"operations without a price: {dict(counter.unknown)}"
+    counted, counter.flops = counter.flops, Counter()
+    for row, flops in counted.items():
+        counter.flops[row._replace(module=family.rename(config, row.module))] += flops
     return counter, inputs
 
 

@@ -157,6 +157,9 @@ struct ModelFacts {
   std::int64_t window_layers = 0;  ///< how many layers have it
   std::int64_t experts = 0;
   std::int64_t experts_active = 0;
+  std::int64_t scan_layers = 0;  ///< layers with a state-space scan
+  std::int64_t scan_inner = 0;   ///< how wide it is
+  std::int64_t scan_state = 0;
 };
 
 struct ParameterCounts {
@@ -195,9 +198,15 @@ class LayerBuilder {
                    Component component = Component::norm);
   /// Token or position table of `rows` x `width`.
   Value embedding(std::string_view name, std::int64_t rows, std::int64_t width);
-  /// Patches to vectors: `weights` elements in a kernel for each of `out` channels.
-  Value convolution(
-      Value x, std::string_view name, WideInt weights, std::int64_t out, bool bias, Rows rows);
+  /// Patches to vectors, or a short stretch of tokens: `weights` elements in a kernel for each of
+  /// `out` channels.
+  Value convolution(Value x,
+                    std::string_view name,
+                    WideInt weights,
+                    std::int64_t out,
+                    bool bias,
+                    Rows rows,
+                    Component component = Component::vision);
   Value scan(Value x, std::string_view name, std::int64_t inner, std::int64_t state);
   Value delta_rule(
       Value x, std::string_view name, std::int64_t heads, std::int64_t d_k, std::int64_t d_v);

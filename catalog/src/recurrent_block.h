@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers whose state does not grow with the sequence, for the family files.  Private to the
+// catalog.
+#pragma once
+
+#include "blocks.h"
+
+namespace flopmeter {
+
+/// Mamba-2: one projection to everything, a short causal convolution over each channel, the scan,
+/// a gated norm and a projection back, under the names that transformers gives them in a mixer.
+struct Mamba2Block {
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t groups = 0;
+  std::int64_t state = 0;
+  std::int64_t kernel = 0;
+  bool bias = false;
+  bool conv_bias = true;
+};
+
+/// Gated delta net: projections, a short causal convolution over each channel, the delta rule, a
+/// gated norm a head and a projection back, under Qwen3-Next's names.
+struct DeltaNetBlock {
+  std::int64_t hidden = 0;
+  std::int64_t key_heads = 0;
+  std::int64_t value_heads = 0;
+  std::int64_t d_k = 0;
+  std::int64_t d_v = 0;
+  std::int64_t kernel = 0;
+};
+
+void check_delta_net(const Config& config, const DeltaNetBlock& spec);
+
+Value delta_net_block(LayerBuilder& layer, Value x, const DeltaNetBlock& spec);
+
+/// Sizes that multiply to more than a model can have become the configuration's error.
+void check_mamba2(const Config& config, const Mamba2Block& spec);
+
+Value mamba2_block(LayerBuilder& layer, Value x, const Mamba2Block& spec);
+
+}  // namespace flopmeter

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families with recurrent layers: Mamba-2 and gated delta nets.
+
+What transformers runs without the kernels of mamba_ssm and fla is a chunked form of the recurrence in plain
+torch, whose cost depends on the chunk; the catalog prices the recurrence itself. All other parts are compared.
+"""
+
+import re
+
+import transformers as hf
+
+from families import Family, maybe, sizes
+from families_moe import experts, some_layers
+
+
+def nemotron_h(rng):
+    row = sizes(rng)
+    kinds = ["linear_attention", "full_attention", "mlp", "moe"]
+    groups = rng.choice([1, 2])
+    return hf.NemotronHConfig(
+        hidden_size=row["hidden_size"], vocab_size=row["vocab_size"], tie_word_embeddings=row["tie_word_embeddings"],
+        layers_block_type=["linear_attention"] + [rng.choice(kinds) for _ in range(rng.randint(1, 6))],
+        num_attention_heads=row["num_attention_heads"], num_key_value_heads=row["num_key_value_heads"],
+        head_dim=rng.choice([8, 24]), intermediate_size=row["intermediate_size"], mlp_bias=maybe(rng),
+        mamba_num_heads=groups * rng.choice([2, 4]), mamba_head_dim=8, n_groups=groups, ssm_state_size=rng.choice([4, 8]),
+        conv_kernel=rng.choice([2, 4]), use_conv_bias=maybe(rng), use_bias=maybe(rng), chunk_size=8,
+        **experts(rng, "n_routed_experts"), moe_intermediate_size=rng.choice([16, 20]),
+        moe_shared_expert_intermediate_size=rng.choice([16, 24]), moe_latent_size=rng.choice([None, 12]),
+        max_position_embeddings=64, pad_token_id=None, bos_token_id=None, eos_token_id=None)
+
+
+def mixer_names(config, module):
+    """`mixer` by what it is in its layer, as other families name it."""
+    found = re.search(r"layers\.(\d+)\.mixer", module)
+    if not found:
+        return module
+    kind = config.layers_block_type[int(found[1])]
+    name = {"linear_attention": "linear_attn", "full_attention": "self_attn"}.get(kind, "mlp")
+    return module.replace(".mixer", f".{name}")
+
+
+def qwen3_next(rng):
+    row = sizes(rng)
+    keys = rng.choice([1, 2])
+    layers = row["num_hidden_layers"]
+    kinds = ["linear_attention"] + [rng.choice(["linear_attention", "full_attention"]) for _ in range(layers - 1)]
+    return hf.Qwen3NextConfig(
+        **row, **experts(rng, "num_experts"), head_dim=16, attention_bias=maybe(rng), layer_types=kinds,
+        moe_intermediate_size=rng.choice([16, 20]), shared_expert_intermediate_size=rng.choice([16, 24]),
+        decoder_sparse_step=rng.choice([1, 2]), mlp_only_layers=some_layers(rng, layers), linear_num_key_heads=keys,
+        linear_num_value_heads=keys * rng.choice([1, 2]), linear_key_head_dim=8, linear_value_head_dim=rng.choice([8, 12]),
+        linear_conv_kernel_dim=rng.choice([2, 4]))
+
+
+HYBRID = [
+    Family("nemotron_h", hf.NemotronHForCausalLM, nemotron_h, rename=mixer_names, by_kernel=("linear_attention",)),
+    Family("qwen3_next", hf.Qwen3NextForCausalLM, qwen3_next, by_kernel=("linear_attention",)),
+]
