@@ -160,8 +160,7 @@ Model build(const Config& config) {
   const DecoderFrame frame{.embed = "embeddings",
                            .final_norm = "norm_f",
                            .hidden = spec.hidden,
-                           .vocab = config.size_or({"vocab_size"}, 131072),
-                           .tied = config.flag_or({"tie_word_embeddings"}, false)};
+                           .vocab = config.size_or({"vocab_size"}, 131072)};  // never tied
   Decoder sizes;
   sizes.layers = static_cast<std::int64_t>(kinds.size());
   sizes.attention = spec.attention;

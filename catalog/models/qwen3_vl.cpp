@@ -58,7 +58,7 @@ void add_tower(ModelBuilder& builder, const Config& vision, std::int64_t text_la
 }
 
 SparseDecoder read_text(const Config& config, bool experts) {
-  const Config text = config.child("text_config");
+  const Config text = config.has("text_config") ? config.child("text_config") : config;
   const TextDefaults dense{
       .vocab = 151936, .hidden = 4096, .ffn = 22016, .layers = 32, .heads = 32};
   const TextDefaults sparse{

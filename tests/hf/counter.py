@@ -105,6 +105,9 @@ class OpCounter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        node = torch._C._current_autograd_node()
+        if node is None:  # the operation's own node is the last one made; a later operation may have none
+            self.owner.setdefault(torch.autograd._get_sequence_nr() - 1, self.stack[-1])
         out = func(*args, **kwargs)
         name = func.overloadpacket.__name__
         flops = matmul_flops(name, args, out)
@@ -116,10 +119,8 @@ class OpCounter(TorchDispatchMode):
             if any(word in name for word in ("mm", "conv", "attention", "linear", "dot", "mv", "einsum")):
                 self.unknown[name] += 1
             return out
-        node = torch._C._current_autograd_node()
         if node is None:
             phase, module = "forward", self.stack[-1]
-            self.owner[torch.autograd._get_sequence_nr() - 1] = module
         elif len(self.stack) > 1:
             phase, module = "recompute", self.stack[-1]
         else:
