@@ -3,6 +3,7 @@
 
 import re
 
+import flopmeter
 import torch
 
 from counter import OpCounter
@@ -34,16 +35,29 @@ def component(path):
 
 
 def training_step(family, config, attention, prepare=lambda model: None):
-    """Counts one forward and backward pass of the model with random weights; `prepare` may change or wrap it."""
+    """Counts one forward and backward pass of the model with random weights; `prepare` may change or wrap it.
+
+    The op stream is counted twice in the same step, by brute force and by `flopmeter.count()`: they agree to
+    the integer, by pass and by module.
+    """
     torch.manual_seed(0)
     model = family.model._from_config(config, attn_implementation=attention).eval()  # eval: no dropout
     model = prepare(model) or model
     inputs = family.batch(config, SEQUENCES, LENGTH)
-    with OpCounter(model) as counter:
+    with flopmeter.count(modules=model) as counted, OpCounter(model) as counter:
         loss = model(**inputs, use_cache=False).loss
         if loss.requires_grad:
             loss.backward()
     assert not counter.unknown, f"operations without a price: {dict(counter.unknown)}"
+    assert not counted.unknown_ops
+    by_module = {
+        (module, phase): flops
+        for module, passes in counted.by_module.items()
+        for phase, flops in passes._asdict().items()
+        if flops
+    }
+    assert by_module == dict(counter.total(lambda row: (row.module, row.phase)))
+    assert not any(counted.unattributed)
     return counter, inputs
 
 
