@@ -19,7 +19,7 @@ std::optional<OpCost> product(const OpCall& call) {
   const Arg& a = call.args[first];
   const Arg& b = call.args[first + 1];
   if (!a.is_tensor(2) || !b.is_tensor(2)) return std::nullopt;
-  return matmul_cost(Matmul{.m = a[0], .n = b[1], .k = a[1]}, a);
+  return matmul_cost(1, a[0], b[1], a[1], a);
 }
 
 /// [b, m, k] x [b, k, n].
@@ -29,7 +29,7 @@ std::optional<OpCost> batched(const OpCall& call) {
   const Arg& a = call.args[first];
   const Arg& b = call.args[first + 1];
   if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
-  return matmul_cost(Matmul{.batch = a[0], .m = a[1], .n = b[2], .k = a[2]}, a);
+  return matmul_cost(a[0], a[1], b[2], a[2], a);
 }
 
 /// The sum of [b, m, k] x [b, k, n] over b is one product whose inner dimension is b k.

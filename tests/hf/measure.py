@@ -4,6 +4,7 @@
 import re
 from collections import Counter
 
+import flopmeter
 import torch
 
 from counter import OpCounter
@@ -37,18 +38,31 @@ def component(path):
 
 
 def training_step(family, config, attention, prepare=lambda model: None):
-    """Counts one forward and backward pass of the model with random weights; `prepare` may change or wrap it."""
+    """Counts one forward and backward pass of the model with random weights; `prepare` may change or wrap it.
+
+    The op stream is counted twice in the same step, by brute force and by `flopmeter.count()`: they agree to
+    the integer, by pass and by module.
+    """
     torch.manual_seed(0)
     model = family.model._from_config(config, attn_implementation=attention).eval()  # eval: no dropout
     model = prepare(model) or model
     inputs = family.batch(config, SEQUENCES, LENGTH)
-    with OpCounter(model) as counter:
+    with flopmeter.count(modules=model) as counted, OpCounter(model) as counter:
         loss = model(**inputs, use_cache=False).loss
         if loss.requires_grad:
             loss.backward()
     assert not counter.unknown, f"operations without a price: {dict(counter.unknown)}"
-    counted, counter.flops = counter.flops, Counter()
-    for row, flops in counted.items():
+    assert not counted.unknown_ops
+    by_module = {
+        (module, phase): flops
+        for module, passes in counted.by_module.items()
+        for phase, flops in passes._asdict().items()
+        if flops
+    }
+    assert by_module == dict(counter.total(lambda row: (row.module, row.phase)))
+    assert not any(counted.unattributed)
+    seen, counter.flops = counter.flops, Counter()
+    for row, flops in seen.items():
         counter.flops[row._replace(module=family.rename(config, row.module))] += flops
     return counter, inputs
 

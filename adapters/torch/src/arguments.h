@@ -22,17 +22,22 @@
 namespace flopmeter::torch_adapter {
 
 /// Room for lists that torch keeps in another form than int64 (masks, symbolic sizes).
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): zeroing costs as much as pricing a call.
 struct Scratch {
-  std::array<std::int64_t, 32> values{};
+  std::array<std::int64_t, 32> values;
   std::size_t used = 0;
 };
 
-constexpr std::array<Dtype, static_cast<std::size_t>(c10::ScalarType::NumOptions) + 1>
-make_dtypes() {
-  std::array<Dtype, static_cast<std::size_t>(c10::ScalarType::NumOptions) + 1> table{};
-  for (auto& entry : table) entry = Dtype::other;
-  const auto set = [&](c10::ScalarType type, Dtype dtype) {
-    table[static_cast<std::size_t>(type)] = dtype;
+/// What a tensor of a torch type holds.
+struct Element {
+  Dtype dtype = Dtype::other;
+  bool complex = false;
+};
+
+constexpr auto make_elements() {
+  std::array<Element, static_cast<std::size_t>(c10::ScalarType::NumOptions) + 1> table{};
+  const auto set = [&](c10::ScalarType type, Dtype dtype, bool complex = false) {
+    table[static_cast<std::size_t>(type)] = {.dtype = dtype, .complex = complex};
   };
   set(c10::ScalarType::Double, Dtype::fp64);
   set(c10::ScalarType::Float, Dtype::fp32);
@@ -42,9 +47,9 @@ make_dtypes() {
   set(c10::ScalarType::Byte, Dtype::int8);
   set(c10::ScalarType::QInt8, Dtype::int8);
   set(c10::ScalarType::QUInt8, Dtype::int8);
-  set(c10::ScalarType::ComplexHalf, Dtype::fp16);
-  set(c10::ScalarType::ComplexFloat, Dtype::fp32);
-  set(c10::ScalarType::ComplexDouble, Dtype::fp64);
+  set(c10::ScalarType::ComplexHalf, Dtype::fp16, true);
+  set(c10::ScalarType::ComplexFloat, Dtype::fp32, true);
+  set(c10::ScalarType::ComplexDouble, Dtype::fp64, true);
 #if __has_include(<c10/util/Float8_e4m3fn.h>) || __has_include(<torch/headeronly/util/Float8_e4m3fn.h>)
   set(c10::ScalarType::Float8_e4m3fn, Dtype::fp8);
   set(c10::ScalarType::Float8_e5m2, Dtype::fp8);
@@ -57,14 +62,14 @@ make_dtypes() {
 #endif
   return table;
 }
-inline constexpr auto dtypes = make_dtypes();
+inline constexpr auto elements = make_elements();
 
-inline Arg to_arg(const at::Tensor& tensor, Scratch& /*scratch*/) {
+[[gnu::always_inline]] inline Arg to_arg(const at::Tensor& tensor, Scratch& /*scratch*/) {
   if (!tensor.defined()) return {};
-  const c10::ScalarType type = tensor.scalar_type();
   const auto sizes = tensor.sizes();
-  Arg arg = Arg::tensor({sizes.data(), sizes.size()}, dtypes[static_cast<std::size_t>(type)]);
-  arg.complex = c10::isComplexType(type);
+  const Element element = elements[static_cast<std::size_t>(tensor.scalar_type())];
+  Arg arg = Arg::tensor({sizes.data(), sizes.size()}, element.dtype);
+  arg.complex = element.complex;
   return arg;
 }
 inline Arg to_arg(bool flag, Scratch& /*scratch*/) {
@@ -144,7 +149,7 @@ inline Arg boxed_arg(const c10::IValue& value, BoxedScratch& boxed) {
 
 /// The first tensor of what came back.
 template <class T>
-Arg output_arg(const T& value, Scratch& scratch) {
+[[gnu::always_inline]] inline Arg output_arg(const T& value, Scratch& scratch) {
   return to_arg(value, scratch);
 }
 template <class First, class... Rest>

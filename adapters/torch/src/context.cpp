@@ -140,7 +140,9 @@ Booking booking_in_backward(TaskId task, Node* node) {
 
 }  // namespace
 
-void note_forward_hooks(Hooks hooks) {
+[[gnu::noinline]] void note_forward_hooks() {
+  const Hooks hooks = hooks_now();
+  if (!context.in_backward && hooks.depth >= context.outside.depth) return;
   context.in_backward = false;
   context.ran_forward = true;
   context.outside = hooks;

@@ -73,15 +73,15 @@ struct ThreadContext {
 extern constinit thread_local ThreadContext context __attribute__((tls_model("initial-exec")));
 
 Place place_in_backward(TaskId task);
-void note_forward_hooks(Hooks hooks);
+void note_forward_hooks();
 
 inline Place place_now() {
   const TaskId task = current_task();
   if (task != no_task) [[unlikely]]
     return place_in_backward(task);
-  const Hooks hooks = hooks_now();
-  if (context.in_backward || hooks.depth < context.outside.depth) [[unlikely]]
-    note_forward_hooks(hooks);
+  // With none around it, no operator of this forward can have fewer.
+  if (context.in_backward || context.outside.depth != 0) [[unlikely]]
+    note_forward_hooks();
   return {.booking = Booking::forward, .module = context.module};
 }
 

@@ -39,7 +39,8 @@ torch::Library& library_for(const std::string& space) {
 }
 
 Dtype compute_dtype(const OpEntry& entry, c10::DeviceType device, const OpCall& call) {
-  Dtype dtype = call.arg(entry.rule != nullptr ? entry.rule->dtype_argument : 0).dtype;
+  const std::size_t at = entry.rule != nullptr ? entry.rule->dtype_argument : 0;
+  Dtype dtype = at < call.args.size() ? call.args[at].dtype : Dtype::other;
   if (dtype == Dtype::fp32) dtype = fp32_compute_dtype(device, entry.precision);
   return dtype;
 }

@@ -134,7 +134,6 @@ void add_again(const Snapshot& difference, std::uint64_t times) {
           times * value.executed, times * value.model, times * value.calls);
     }
   }
-  tally.calls.add(times * totals.calls);
   tally.unpriced_calls.add(times * totals.unpriced_calls);
   for (std::size_t i = 0; i < totals.attention_calls.size(); ++i) {
     tally.attention_calls[i].add(times * totals.attention_calls[i]);

@@ -7,9 +7,6 @@
 namespace flopmeter::torch_adapter {
 namespace {
 
-#define FLOPMETER_TLS thread_local __attribute__((tls_model("initial-exec")))
-FLOPMETER_TLS Tally* tls_tally = nullptr;
-
 /// Leaked on purpose: threads may outlive static destruction.
 struct Idle {
   std::mutex mutex;
@@ -31,7 +28,19 @@ struct Attachment {
 };
 thread_local Attachment attachment;
 
-[[gnu::noinline]] Tally& attach() {
+constexpr std::size_t at(Booking booking) {
+  return static_cast<std::size_t>(booking);
+}
+
+}  // namespace
+
+std::atomic<Tally*> all_tallies{nullptr};
+std::atomic<int> counting_users{0};
+std::atomic<int> module_users{0};
+
+constinit thread_local Tally* tls_tally = nullptr;
+
+[[gnu::noinline]] Tally& attach_tally() {
   Tally* tally = nullptr;
   {
     const std::lock_guard lock(idle().mutex);
@@ -51,21 +60,6 @@ thread_local Attachment attachment;
   return *tally;
 }
 
-constexpr std::size_t at(Booking booking) {
-  return static_cast<std::size_t>(booking);
-}
-
-}  // namespace
-
-std::atomic<Tally*> all_tallies{nullptr};
-std::atomic<int> counting_users{0};
-std::atomic<int> module_users{0};
-
-Tally& thread_tally() {
-  Tally* tally = tls_tally;
-  return tally != nullptr ? *tally : attach();
-}
-
 void Tally::touch(Bookings& cells) {
   const auto open = [&](Booking b) { return cells[at(b)].calls.read() != 0; };
   if (open(Booking::pending_first) || open(Booking::pending)) return;
@@ -73,25 +67,21 @@ void Tally::touch(Bookings& cells) {
   touched[touched_count++] = &cells;
 }
 
-void Tally::book(
-    std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module) {
-  const auto executed = static_cast<std::uint64_t>(cost.executed.value);
-  const auto model = static_cast<std::uint64_t>(cost.model.value);
-  const auto d = static_cast<std::size_t>(dtype);
-  Bookings& by_op = ops[op].get()[d];
+void Tally::book_more(
+    Bookings& by_op, std::size_t dtype, Booking booking, const OpCost& cost, std::size_t module) {
   Bookings* by_module = nullptr;
-  if (module_users.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+  if (module_users.load(std::memory_order_relaxed) != 0)
     by_module = &modules[module / module_block].get()[module % module_block];
-  }
-  if (booking >= Booking::pending_first) [[unlikely]] {
-    touch(totals[d]);
+  if (booking >= Booking::pending_first) {
+    touch(totals[dtype]);
     touch(by_op);
     if (by_module != nullptr) touch(*by_module);
   }
-  totals[d][at(booking)].add(executed, model, 1);
-  by_op[at(booking)].add(executed, model, 1);
-  if (by_module != nullptr) (*by_module)[at(booking)].add(executed, model, 1);
-  calls.add(1);
+  if (by_module != nullptr) {
+    (*by_module)[at(booking)].add(static_cast<std::uint64_t>(cost.executed.value),
+                                  static_cast<std::uint64_t>(cost.model.value),
+                                  1);
+  }
   if (cost.pairs != AttentionPairs::none)
     attention_calls[static_cast<std::size_t>(cost.pairs)].add(1);
 }
@@ -127,6 +117,7 @@ FlopTotals totals_now() {
           const std::size_t pass = b < pass_count ? b : at(Booking::backward);
           one.executed[d][pass] += tally.totals[d][b].executed.read();
           one.model[d][pass] += tally.totals[d][b].model.read();
+          one.calls += tally.totals[d][b].calls.read();
         }
       }
       std::atomic_thread_fence(std::memory_order_acquire);
@@ -137,9 +128,9 @@ FlopTotals totals_now() {
           sum.model[d][p] += one.model[d][p];
         }
       }
+      sum.calls += one.calls;
       break;
     }
-    sum.calls += tally.calls.read();
     sum.unpriced_calls += tally.unpriced_calls.read();
     for (std::size_t i = 0; i < sum.attention_calls.size(); ++i)
       sum.attention_calls[i] += tally.attention_calls[i].read();

@@ -98,7 +98,6 @@ class Lazy {
 
 struct alignas(64) Tally {
   std::array<Bookings, dtype_count> totals;
-  Counter calls;
   Counter unpriced_calls;
   std::array<Counter, 4> attention_calls;
   std::array<Counter, max_ops> unpriced_by_op;
@@ -114,16 +113,26 @@ struct alignas(64) Tally {
   Tally* next = nullptr;  ///< list of all tallies, grows only
 
   /// Books one call.  `module` is 0 outside of any; ignored while modules are not counted.
-  void book(std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module);
+  inline void book(
+      std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module);
   /// Settles pending work: `pending` becomes `rest`, `pending_first` becomes `first`.
   void settle(Booking first, Booking rest);
 
  private:
   void touch(Bookings& cells);
+  /// What is booked beside the two sums that every call has: module, pending work, attention.
+  void book_more(
+      Bookings& by_op, std::size_t dtype, Booking booking, const OpCost& cost, std::size_t module);
 };
 
+extern constinit thread_local Tally* tls_tally __attribute__((tls_model("initial-exec")));
+Tally& attach_tally();
+
 /// This thread's tally.
-Tally& thread_tally();
+inline Tally& thread_tally() {
+  Tally* tally = tls_tally;
+  return tally != nullptr ? *tally : attach_tally();
+}
 
 /// While alive, this thread counts into `scratch`, which no snapshot sees: for self-test and
 /// calibration.
@@ -157,5 +166,20 @@ extern std::atomic<int> counting_users;
 extern std::atomic<int> module_users;
 
 FlopTotals totals_now();
+
+inline void Tally::book(
+    std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module) {
+  const auto executed = static_cast<std::uint64_t>(cost.executed.value);
+  const auto model = static_cast<std::uint64_t>(cost.model.value);
+  const auto d = static_cast<std::size_t>(dtype);
+  const auto b = static_cast<std::size_t>(booking);
+  Bookings& by_op = ops[op].get()[d];
+  if (booking >= Booking::pending_first || cost.pairs != AttentionPairs::none ||
+      module_users.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    book_more(by_op, d, booking, cost, module);
+  }
+  totals[d][b].add(executed, model, 1);
+  by_op[b].add(executed, model, 1);
+}
 
 }  // namespace flopmeter::torch_adapter

@@ -69,10 +69,17 @@ struct Wrapper<Op, Return(Args...)> {
   template <class Result>
   static void book(const Result& result, const Args&... args) noexcept try {
     Scratch scratch;
-    const std::array<Arg, sizeof...(Args)> list = {to_arg(args, scratch)...};
+    const std::array<Arg, sizeof...(Args)> list = {factor<Args>(args, scratch)...};
     book_call(*entry, device_of(args...), {.args = list, .output = output_arg(result, scratch)});
   } catch (...) {
     book_unpriced(*entry);  // a tensor without plain sizes
+  }
+
+  /// An operator that writes to its argument returns it: the rule finds it as the output.
+  template <class As>
+  [[gnu::always_inline]] static Arg factor(const std::remove_cvref_t<As>& arg, Scratch& scratch) {
+    if constexpr (std::is_same_v<As, at::Tensor&>) return {};
+    return to_arg(arg, scratch);
   }
 
   static c10::DeviceType device_of(const at::Tensor& first, const auto&... /*rest*/) {
