@@ -38,6 +38,7 @@ FlopTotals operator-(const FlopTotals& after, const FlopTotals& before) {
   }
   d.calls -= before.calls;
   d.unpriced_calls -= before.unpriced_calls;
+  d.replicated -= before.replicated;
   for (std::size_t i = 0; i < d.attention_calls.size(); ++i)
     d.attention_calls[i] -= before.attention_calls[i];
   return d;
@@ -177,6 +178,8 @@ constexpr auto fields = std::to_array<Field>({
     {"", "effective_step", Unit::count, "optimizer steps this process finished before this one", get<&StepRecord::effective_step>, set<&StepRecord::effective_step>},
     {"", "epoch", Unit::count, "epoch as the loop gives it", [](Record r) { return r.epoch < 0 ? FieldValue{} : to_value(r.epoch); }, set<&StepRecord::epoch>},
     {"", "rank", Unit::count, "rank that wrote the record", get<&StepRecord::rank>, set<&StepRecord::rank>},
+    {"", "world_size", Unit::count, "ranks of the run", get<&StepRecord::world_size>, set<&StepRecord::world_size>},
+    {"", "data_parallel", Unit::count, "ranks that work on different samples; the others work on parts of the same ones", get<&StepRecord::data_parallel>, set<&StepRecord::data_parallel>},
     {"", "devices", Unit::count, "devices the record's work ran on", get<&StepRecord::devices>, set<&StepRecord::devices>},
     {"", "micro_steps", Unit::count, "forward and backward passes accumulated into the step", get<&StepRecord::micro_steps>, set<&StepRecord::micro_steps>},
     {"", "time_unix", Unit::unix_time, "end of the step", get<&StepRecord::time_unix>, set<&StepRecord::time_unix>},
@@ -197,6 +200,7 @@ constexpr auto fields = std::to_array<Field>({
     {"", "model_flops", Unit::flops, "FLOPs the model needs for the step under the convention", get<&StepRecord::model_flops>, set<&StepRecord::model_flops>},
     {"", "hardware_flops", Unit::flops, "FLOPs that were executed for the step", get<&StepRecord::hardware_flops>, set<&StepRecord::hardware_flops>},
     {"", "recompute_flops", Unit::flops, "part of hardware_flops spent on recomputing activations", get<&StepRecord::recompute_flops>, set<&StepRecord::recompute_flops>},
+    {"", "replicated_flops", Unit::flops, "part of model_flops that another rank of the tensor-parallel group counts as its own", get<&StepRecord::replicated_flops>, set<&StepRecord::replicated_flops>},
     {"", "flops_source", Unit::none, "where the FLOPs came from", get_name<&StepRecord::flops_source>, set_name<&StepRecord::flops_source>},
     {"", "flops_note", Unit::none, "why the FLOPs have this source, where it is not the usual one", get_text<&StepRecord::flops_note>, set_text<&StepRecord::flops_note>},
     {"", "counted_flops", Unit::flops, "model FLOPs that were counted, where another source is shown in their place", get<&StepRecord::counted_flops>, set<&StepRecord::counted_flops>},

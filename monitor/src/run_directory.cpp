@@ -146,6 +146,10 @@ Result<void> write_run_json(const Options& options,
   json.key("world").begin_object();
   json.field("size", run.world_size)
       .field("data_parallel", run.data_parallel)
+      .field("tensor_parallel", connections.world.tensor_parallel)
+      .field("pipeline_parallel", connections.world.pipeline_parallel)
+      .field("context_parallel", connections.world.context_parallel)
+      .field("expert_parallel", connections.world.expert_parallel)
       .field("devices_per_rank", connections.devices);
   json.end_object().field("log_interval", run.log_interval);
   if (!connections.run_json_extra.empty()) json.key("details").raw(connections.run_json_extra);

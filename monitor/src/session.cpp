@@ -66,9 +66,27 @@ void say_on_stderr(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+/// Options say more than the launcher.
+Connections with_layout(const Options& options, Connections connections) {
+  World& world = connections.world;
+  const auto take = [](int& size, int option) {
+    if (option > 0) size = option;
+  };
+  take(world.data_parallel, options.data_parallel);
+  take(world.tensor_parallel, options.tensor_parallel);
+  take(world.pipeline_parallel, options.pipeline_parallel);
+  take(world.context_parallel, options.context_parallel);
+  take(world.expert_parallel, options.expert_parallel);
+  return connections;
+}
+
+}  // namespace
+
 Monitor::Session::Session(const Options& options, Connections connections)
     : options_(options),
-      connections_(std::move(connections)),
+      connections_(with_layout(options_, std::move(connections))),
       convention_(static_text(connections_.convention)),
       ring_(ring_slots),
       noter_(options_, connections_, convention_, ring_),
@@ -94,9 +112,11 @@ void Monitor::Session::prepare_directory() {
   run_.model = options_.model;
   run_.convention = convention_;
   run_.peaks = connections_.peaks;
-  run_.rank = connections_.rank;
-  run_.world_size = connections_.world_size;
-  run_.data_parallel = connections_.data_parallel;
+  run_.rank = connections_.world.rank;
+  run_.world_size = connections_.world.size;
+  run_.data_parallel = data_parallel_of(connections_.world);
+  run_.local_rank = connections_.world.local_rank;
+  run_.host = connections_.world.host;
   run_.log_interval = options_.log_interval;
   run_.breakdown = options_.breakdown;
   run_.memory = options_.memory;

@@ -40,7 +40,11 @@ StepNoter::StepNoter(const Options& options,
     : clock_(connections.clock),
       source_(connections.source),
       convention_(convention),
-      rank_(connections.rank),
+      rank_(connections.world.rank),
+      world_size_(connections.world.size),
+      data_parallel_(data_parallel_of(connections.world)),
+      replicated_(connections.replicated),
+      counts_for_group_(tensor_rank_of(connections.world) == 0),
       devices_(connections.devices),
       ring_(ring),
       plan_(options, connections.source != nullptr) {}
@@ -78,6 +82,7 @@ void StepNoter::open(State state, std::int64_t now) noexcept {
   mark_ns_ = now;
   calls_ = 1;
   has_batch_ = false;
+  communication_before_ = communication_now();
 }
 
 void StepNoter::close() noexcept {
@@ -198,6 +203,9 @@ void StepNoter::stop_counting(std::int64_t step_ns) noexcept {
     record.hardware_flops = Flops{static_cast<WideInt>(hardware)};
     record.recompute_flops = Flops{static_cast<WideInt>(recompute)};
     record.unpriced_calls = work.unpriced_calls;
+    if (replicated_)
+      record.replicated_flops =
+          Flops{counts_for_group_ ? 0 : static_cast<WideInt>(work.replicated)};
     record.flops_source = FlopsSource::counted;
     for (std::size_t i = work.attention_calls.size();
          i-- > 0;) {  // the least certain kind speaks for the step
@@ -238,12 +246,31 @@ void StepNoter::abandon_step() noexcept {
   if (enter(false)) close();
 }
 
+/// Time that a phase spent waiting for collectives belongs to communication.
+void StepNoter::note_communication() noexcept {
+  const CommunicationTotals totals = communication_now();
+  if (totals.collectives == 0) return;
+  constexpr auto communication = static_cast<std::size_t>(Phase::communication);
+  for (std::size_t i = 0; i < phase_count; ++i) {
+    const std::int64_t waited =
+        std::min(totals.waited_ns[i] - communication_before_.waited_ns[i], phase_ns_[i]);
+    phase_ns_[i] -= waited;
+    phase_ns_[communication] += waited;
+  }
+  phase_seen_[communication] = true;
+  now_.record.overlapped_communication =
+      seconds(totals.overlapped_ns - communication_before_.overlapped_ns);
+}
+
 void StepNoter::emit(std::int64_t now) noexcept {
   StepRecord& record = now_.record;
+  note_communication();
   now_.end_ns = now;
   record.step_seconds = seconds(now - now_.start_ns);
   record.time_unix = static_cast<double>(clock_.unix_time()) / 1e9;
   record.rank = rank_;
+  record.world_size = world_size_;
+  record.data_parallel = data_parallel_;
   record.devices = devices_;
   record.convention = convention_;
   if (last_end_ns_ != 0) record.between_seconds = seconds(now_.start_ns - last_end_ns_);

@@ -9,6 +9,7 @@
 #include "ring.h"
 #include "slot.h"
 
+#include <flopmeter/core/communication.h>
 #include <flopmeter/monitor/monitor.h>
 
 #include <array>
@@ -64,12 +65,17 @@ class StepNoter {
   void add_batch(const StepInput& input) noexcept;
   void start_counting() noexcept;
   void stop_counting(std::int64_t step_ns) noexcept;
+  void note_communication() noexcept;
   void emit(std::int64_t now) noexcept;
 
   const Clock clock_;
   FlopSource* const source_;
   const std::string_view convention_;
   const std::int32_t rank_;
+  const std::int32_t world_size_;
+  const std::int32_t data_parallel_;
+  const bool replicated_;        ///< the source tells replicated work
+  const bool counts_for_group_;  ///< and this rank is the one that counts it
   const std::int32_t devices_;
   Ring<Slot>& ring_;
   MeasurePlan plan_;
@@ -89,6 +95,7 @@ class StepNoter {
   bool has_batch_ = false;
   bool counting_enabled_ = false;
   FlopTotals before_;
+  CommunicationTotals communication_before_;
   double call_ns_ = 0;
 
   std::atomic<std::uintptr_t> owner_{0};

@@ -60,6 +60,17 @@ class Subscription:
     @property
     def dropped(self) -> int: ...
 
+class World:
+    """Where a process stands among its ranks; made from what a launcher left in the environment."""
+
+    rank: int
+    local_rank: int
+    size: int
+    data_parallel: int
+    tensor_parallel: int
+    tensor_rank: int
+    def __init__(self) -> None: ...
+
 class Monitor:
     def __init__(
         self,
@@ -70,9 +81,8 @@ class Monitor:
         convention: str,
         dtype: str,
         source: Any,
-        rank: int,
-        world_size: int,
-        data_parallel: int,
+        world: World,
+        replicated: bool,
         devices: int,
         details: str,
     ) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,19 @@ class ModuleHooks:
             self._handles.append(module.register_forward_hook(leave, always_call=True))
         except TypeError:  # torch 1.13, whose checkpoints run to their end
             self._handles.append(module.register_forward_hook(leave))
+
+    @classmethod
+    def replicated(cls, adapter: ModuleType, model: torch.nn.Module, patterns: str) -> ModuleHooks:
+        """Hooks on the modules that ``patterns`` name: all ranks of a tensor-parallel group run them alike."""
+        hooks = cls(adapter, {})
+        names = dict(model.named_modules())
+        for pattern in (each.strip() for each in patterns.split(",")):
+            found = [name for name in names if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"replicated_modules: the model has no module '{pattern}'; it has {', '.join(list(names)[1:9])}, …")
+            for name in found:
+                hooks._watch(names[name], adapter.replicated_module())
+        return hooks
 
     def remove(self) -> None:
         """Take the hooks off."""

@@ -95,7 +95,8 @@ class Monitor:
         parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, self._options, count)
         self._device = parts.device
         self.peaks = parts.peaks
-        rank, world_size = _setup.rank_of(rank, world_size)
+        world = _setup.world_of(rank, world_size, data_parallel)
+        rank = world.rank
         self._core = _flopmeter.Monitor(
             self._options,
             parts.peaks,
@@ -104,9 +105,8 @@ class Monitor:
             convention,
             parts.dtype,
             parts.source,
-            rank,
-            world_size,
-            data_parallel or world_size,
+            world,
+            bool(self._options.values()["replicated_modules"]),
             devices,
             parts.details,
         )
@@ -125,6 +125,7 @@ class Monitor:
         self._log_interval = int(self._options.values()["log_interval"])
         self._finished = False
         self._hooks = TorchHooks(self, model) if find_phases and _setup.torch_module() and self.enabled else None
+        self._replicated = _setup.replicated_hooks(model, self._options) if parts.source is not None else None
         self._records = RecordThread(self._core, wandb if rank == 0 else False, mlflow and rank == 0, sinks)
         _setup.finish_at_exit(self)
 
@@ -234,6 +235,8 @@ class Monitor:
         self._finished = True
         if self._hooks is not None:
             self._hooks.remove()
+        if self._replicated is not None:
+            self._replicated.remove()
         self._core.finish()
         self._records.join()
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from flopmeter import _flopmeter
 from flopmeter._adapter import AdapterUnavailable, torch_adapter
 from flopmeter._models import find_model
+from flopmeter._modules import ModuleHooks
 from flopmeter._peaks import find_peaks
 
 Sink = Callable[[dict[str, Any]], None]
@@ -156,34 +157,43 @@ def parts_of(
     if module is not None:
         details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
     peaks = find_peaks(device, peak_tflops)
-    source = _source() if count and mode != "estimate" and options.values()["enabled"] == "true" else None
+    replicated = bool(options.values()["replicated_modules"])
+    source = _source(replicated) if count and mode != "estimate" and options.values()["enabled"] == "true" else None
     memory = device if str(device).split(":")[0] in ("cuda", "xpu", "npu") and torch_module() else None
     return Parts(found, training, peaks, dtype, memory, source, json.dumps(details))
 
 
-def _source() -> Any:
+def _source(replicated: bool) -> Any:
     if torch_module() is None:
         return None
     try:
-        return torch_adapter().FlopSource()
+        return torch_adapter().FlopSource(replicated)
     except (AdapterUnavailable, RuntimeError) as error:
         say(f"no FLOPs are counted: {error}")
         return None
 
 
-def rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
+def world_of(rank: int | None, world_size: int | None, data_parallel: int | None) -> _flopmeter.World:
     """This process among its ranks: as given, as torch knows it, as the launcher says, or alone."""
-    torch = torch_module()
-    distributed = getattr(torch, "distributed", None)
+    world = _flopmeter.World()
+    distributed = getattr(torch_module(), "distributed", None)
     if rank is None and distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), world_size or distributed.get_world_size()
+        rank, world_size = distributed.get_rank(), world_size or distributed.get_world_size()
+    if rank is not None:
+        world.rank = rank
+    world.size = world_size or max(world.size, world.rank + 1)
+    world.data_parallel = data_parallel or 0
+    return world
 
-    def number(name: str, otherwise: int) -> int:
-        text = os.environ.get(name, "")
-        return int(text) if text.isdigit() else otherwise
 
-    rank = number("RANK", 0) if rank is None else rank
-    return rank, world_size or max(number("WORLD_SIZE", 1), rank + 1)
+def replicated_hooks(model: Any, options: _flopmeter.Options) -> ModuleHooks | None:
+    """Hooks that mark the modules which all tensor-parallel ranks run alike."""
+    patterns = options.values()["replicated_modules"]
+    if not patterns:
+        return None
+    if _module(model) is None:
+        raise ValueError("replicated_modules names modules of the model: give the model itself as model=")
+    return ModuleHooks.replicated(torch_adapter(), model, patterns)
 
 
 def number_of(value: Any) -> float | None:

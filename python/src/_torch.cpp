@@ -140,10 +140,11 @@ PYBIND11_MODULE(_torch, m) {
       .def("stop", [](Survey& self) { return to_dict(self.stop()); });
   py::class_<TorchFlopSource>(
       m, "FlopSource", "The op stream; a monitor takes its address and must not outlive it.")
-      .def(py::init([] {
-        check(install_op_counter());
-        return std::make_unique<TorchFlopSource>();
-      }))
+      .def(py::init([](bool replicated) {
+             check(install_op_counter());
+             return std::make_unique<TorchFlopSource>(replicated);
+           }),
+           py::arg("replicated") = false)
       .def_property_readonly("address", [](TorchFlopSource& self) {
         return reinterpret_cast<std::uintptr_t>(
             static_cast<FlopSource*>(&self));  // NOLINT: across extension modules
@@ -153,6 +154,7 @@ PYBIND11_MODULE(_torch, m) {
   });
   m.def("intercepted_ops", &intercepted_ops);
   m.def("module_id", &module_id);
+  m.def("replicated_module", &replicated_module);
   m.def("enter_module", &enter_module);
   m.def("leave_module", &leave_module);
   m.def("nanoseconds_per_call", [] { return TorchFlopSource().nanoseconds_per_call(); });

@@ -9,6 +9,7 @@
 #include <flopmeter/monitor/monitor.h>
 
 #include <pybind11/stl.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -30,9 +31,8 @@ class PythonMonitor {
                 const std::string& convention,
                 const std::string& dtype,
                 py::object source,
-                int rank,
-                int world_size,
-                int data_parallel,
+                const World& world,
+                bool replicated,
                 int devices,
                 std::string details)
       : dtype_(dtype_named(dtype)),
@@ -43,9 +43,8 @@ class PythonMonitor {
                        model,
                        training,
                        convention,
-                       rank,
-                       world_size,
-                       data_parallel,
+                       world,
+                       replicated,
                        devices,
                        std::move(details))) {}
 
@@ -125,9 +124,8 @@ class PythonMonitor {
                 const std::optional<Model>& model,
                 const Training& training,
                 const std::string& convention,
-                int rank,
-                int world_size,
-                int data_parallel,
+                const World& world,
+                bool replicated,
                 int devices,
                 std::string details) {
     if (model) shared_->estimator = take(make_estimator(*model, training, convention, dtype_));
@@ -139,9 +137,8 @@ class PythonMonitor {
     connections.estimator = shared_->estimator.get();
     connections.peaks = peaks;
     connections.convention = convention;
-    connections.rank = rank;
-    connections.world_size = world_size;
-    connections.data_parallel = data_parallel;
+    connections.world = world;
+    connections.replicated = replicated;
     connections.devices = devices;
     connections.run_json_extra = std::move(details);
     connections.device_memory = [shared = shared_] {
@@ -217,6 +214,14 @@ void bind_monitor(py::module_& m) {
            "The next record as JSON; None where none came in time.")
       .def_property_readonly("closed", &Subscription::closed)
       .def_property_readonly("dropped", &Subscription::dropped);
+  py::class_<World>(m, "World", "Where a process stands among its ranks.")
+      .def(py::init([] { return world_of_environment(environ); }))
+      .def_readwrite("rank", &World::rank)
+      .def_readwrite("local_rank", &World::local_rank)
+      .def_readwrite("size", &World::size)
+      .def_readwrite("data_parallel", &World::data_parallel)
+      .def_readwrite("tensor_parallel", &World::tensor_parallel)
+      .def_readwrite("tensor_rank", &World::tensor_rank);
   using P = PythonMonitor;
   py::class_<P>(m, "Monitor", "The monitor as C++ has it.")
       .def(py::init<const Options&,
@@ -226,9 +231,8 @@ void bind_monitor(py::module_& m) {
                     const std::string&,
                     const std::string&,
                     py::object,
-                    int,
-                    int,
-                    int,
+                    const World&,
+                    bool,
                     int,
                     std::string>(),
            py::arg("options"),
@@ -238,9 +242,8 @@ void bind_monitor(py::module_& m) {
            py::arg("convention"),
            py::arg("dtype"),
            py::arg("source"),
-           py::arg("rank"),
-           py::arg("world_size"),
-           py::arg("data_parallel"),
+           py::arg("world"),
+           py::arg("replicated"),
            py::arg("devices"),
            py::arg("details"))
       .def("begin", &P::begin, py::arg("samples"), py::arg("tokens"))

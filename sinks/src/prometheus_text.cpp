@@ -100,7 +100,9 @@ std::string PrometheusText::text() const {
   out.group("flopmeter_run_info", "gauge", "Constant 1 with what the run is about");
   out.sample("1",
              "model=\"" + escaped(run_.model) + "\",convention=\"" + escaped(run_.convention) +
-                 "\",device=\"" + escaped(run_.peaks.device) + "\"");
+                 "\",device=\"" + escaped(run_.peaks.device) + "\",host=\"" + escaped(run_.host) +
+                 "\",local_rank=\"" + std::to_string(run_.local_rank) + "\"");
+  out.single("flopmeter_world_size", "gauge", "Ranks of the run", std::to_string(run_.world_size));
   bool any_peak = false;
   for (std::size_t i = 0; i < dtype_count; ++i) {
     if (!run_.peaks.peaks[i]) continue;

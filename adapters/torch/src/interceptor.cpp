@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interceptor.h"
 
+#include "collectives.h"
 #include "snapshot.h"
 
 #include <ATen/ops/empty.h>
@@ -157,6 +158,7 @@ Result<void> install() {
       OpEntry* entry = find_or_add_op(full_name(name));
       if (op && entry != nullptr && can_intercept(*op)) register_boxed(*op, *entry);
     }
+    watch_collectives();
   }
   return self_test();
 }

@@ -12,6 +12,8 @@
 #include "context.h"
 #include "op_table.h"
 
+#include <flopmeter/core/communication.h>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
@@ -62,12 +64,23 @@ inline bool hides_work(c10::DispatchKeySet below) {
 
 /// While alive, operators inside are part of the one that is being counted.
 struct Inside {
-  Inside() { ++context.depth; }
-  ~Inside() { --context.depth; }
+  Inside() : beside_collective_(collectives_under_way.load(std::memory_order_relaxed) != 0) {
+    ++context.depth;
+    if (beside_collective_) [[unlikely]]
+      operation_began();
+  }
+  ~Inside() {
+    --context.depth;
+    if (beside_collective_) [[unlikely]]
+      operation_ended();
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
   Inside(Inside&&) = delete;
   Inside& operator=(Inside&&) = delete;
+
+ private:
+  bool beside_collective_;
 };
 
 /// Prices and books a call that succeeded.  Never throws: what has no price is counted as such.

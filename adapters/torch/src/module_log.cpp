@@ -81,6 +81,11 @@ ModuleId module_id(const std::string& name) {
   return id;
 }
 
+ModuleId replicated_module() {
+  static const ModuleId id = module_id("(replicated)");
+  return id;
+}
+
 std::string module_name(ModuleId id) {
   const std::lock_guard lock(log().mutex);
   return id < log().names.size() ? log().names[id] : "";

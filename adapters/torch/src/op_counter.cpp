@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "snapshot.h"
 
+#include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
 
 #include <optional>
@@ -119,19 +120,21 @@ void Region::replayed(std::uint64_t times) {
   torch_adapter::add_again(state_->so_far(), times);
 }
 
-TorchFlopSource::TorchFlopSource() {
+TorchFlopSource::TorchFlopSource(bool replicated)
+    : replicated_(replicated ? replicated_module() : 0) {
   require_installed();
 }
 TorchFlopSource::~TorchFlopSource() {
   enable(false);
 }
 FlopTotals TorchFlopSource::snapshot() const {
-  return torch_adapter::totals_now();
+  return torch_adapter::totals_now(replicated_);
 }
 void TorchFlopSource::enable(bool on) {
   if (on == enabled_) return;
   enabled_ = on;
   counting_users.fetch_add(on ? 1 : -1);
+  if (replicated_ != 0) torch_adapter::module_users.fetch_add(on ? 1 : -1);
 }
 double TorchFlopSource::nanoseconds_per_call() const {
   static const double cost = torch_adapter::measured_call_cost();

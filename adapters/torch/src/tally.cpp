@@ -106,9 +106,11 @@ ScratchTally::~ScratchTally() {
   tls_tally = previous_;
 }
 
-FlopTotals totals_now() {
+FlopTotals totals_now(std::size_t replicated) {
   FlopTotals sum;
   for_each_tally([&](const Tally& tally) {
+    const auto* modules =
+        replicated != 0 ? tally.modules[replicated / module_block].peek() : nullptr;
     for (std::uint32_t before = 1;;) {
       FlopTotals one;
       before = tally.moves.load(std::memory_order_acquire);
@@ -120,6 +122,10 @@ FlopTotals totals_now() {
           one.calls += tally.totals[d][b].calls.read();
         }
       }
+      for (std::size_t b = 0; modules != nullptr && b < booking_count; ++b) {
+        if (b != at(Booking::recompute))
+          one.replicated += (*modules)[replicated % module_block][b].model.read();
+      }
       std::atomic_thread_fence(std::memory_order_acquire);
       if (before % 2 != 0 || tally.moves.load(std::memory_order_relaxed) != before) continue;
       for (std::size_t d = 0; d < dtype_count; ++d) {
@@ -129,6 +135,7 @@ FlopTotals totals_now() {
         }
       }
       sum.calls += one.calls;
+      sum.replicated += one.replicated;
       break;
     }
     sum.unpriced_calls += tally.unpriced_calls.read();

@@ -165,7 +165,8 @@ extern std::atomic<int> counting_users;
 /// The same for attribution to modules.
 extern std::atomic<int> module_users;
 
-FlopTotals totals_now();
+/// With a `replicated` module, also what it counted.
+FlopTotals totals_now(std::size_t replicated = 0);
 
 inline void Tally::book(
     std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module) {

@@ -37,6 +37,9 @@ struct FlopTotals {
   std::array<std::array<std::uint64_t, pass_count>, dtype_count> model{};
   std::uint64_t calls = 0;  ///< operations counted: what the counting itself cost follows from it
   std::uint64_t unpriced_calls = 0;  ///< seen, but their arguments had no price
+  /// Model FLOPs, recompute left out, of work that every rank of a tensor-parallel group does
+  /// alike.
+  std::uint64_t replicated = 0;
   /// Calls of attention by what was known of their pairs, by AttentionPairs.
   std::array<std::uint64_t, 4> attention_calls{};
 };

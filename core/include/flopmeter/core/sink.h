@@ -28,6 +28,8 @@ struct RunInfo {
   int world_size = 1;
   int data_parallel =
       1;  ///< ranks that work on different samples; totals of samples and tokens scale with it
+  int local_rank = 0;
+  std::string host;  ///< empty: not known
   int log_interval = 10;
   std::int64_t disk_limit_bytes = std::int64_t{256} << 20U;  ///< of each growing file
   bool breakdown = false;                                    ///< show phases

@@ -41,9 +41,11 @@ struct StepRecord {
   std::int64_t effective_step = 0;  ///< optimizer steps this process has finished before this one
   std::int32_t epoch = -1;          ///< negative: the loop did not say
   std::int32_t rank = 0;
-  std::int32_t devices = 1;      ///< devices this record's work ran on
-  std::int32_t micro_steps = 1;  ///< forward/backward passes accumulated into the step
-  double time_unix = 0;          ///< end of the step, seconds since 1970
+  std::int32_t world_size = 1;     ///< ranks of the run
+  std::int32_t data_parallel = 1;  ///< of them, those that work on different samples
+  std::int32_t devices = 1;        ///< devices this record's work ran on
+  std::int32_t micro_steps = 1;    ///< forward/backward passes accumulated into the step
+  double time_unix = 0;            ///< end of the step, seconds since 1970
   Seconds step_seconds;
   StepTag tag = StepTag::train;
 
@@ -55,6 +57,8 @@ struct StepRecord {
   std::optional<Flops> model_flops;      ///< MFU's numerator
   std::optional<Flops> hardware_flops;   ///< HFU's numerator
   std::optional<Flops> recompute_flops;  ///< part of hardware_flops
+  /// Part of model_flops that another rank of the tensor-parallel group counts as its own.
+  std::optional<Flops> replicated_flops;
   /// Model and hardware FLOPs by compute dtype; they sum to the two above where those are known.
   std::array<std::uint64_t, dtype_count> model_flops_by_dtype{};
   std::array<std::uint64_t, dtype_count> hardware_flops_by_dtype{};

@@ -11,6 +11,7 @@
 #include <flopmeter/core/result.h>
 #include <flopmeter/core/sink.h>
 #include <flopmeter/core/step_record.h>
+#include <flopmeter/core/world.h>
 #include <flopmeter/monitor/options.h>
 #include <flopmeter/monitor/subscription.h>
 #include <flopmeter/sources/clock.h>
@@ -61,10 +62,9 @@ struct Connections {
   FlopEstimator* estimator = nullptr;  ///< estimates; none: no estimate
   PeakTable peaks;
   std::string convention = "model-v1";
-  int rank = 0;
-  int world_size = 1;
-  int data_parallel = 1;
-  int devices = 1;                              ///< that this rank's work runs on
+  World world;  ///< which rank of how many; data_parallel and the other sizes where known
+  bool replicated = false;  ///< the source tells work that is replicated over tensor-parallel ranks
+  int devices = 1;          ///< that this rank's work runs on
   std::function<DeviceMemory()> device_memory;  ///< asked on the writing thread
   std::vector<std::unique_ptr<Sink>> sinks;     ///< beside those of the options
   std::string

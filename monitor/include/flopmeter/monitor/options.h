@@ -61,6 +61,13 @@ struct Options {
   std::vector<std::string> sinks;  ///< more of "name:target"
   int disk_limit_mib = 256;
 
+  int data_parallel = 0;    ///< ranks that work on different samples; 0: what the others leave
+  int tensor_parallel = 0;  ///< this and those below, 0: as the Connections say
+  int pipeline_parallel = 0;
+  int context_parallel = 0;
+  int expert_parallel = 0;
+  std::string replicated_modules;  ///< names with * of modules that tensor-parallel ranks all run
+
   std::string run_id;  ///< empty: that of the directory, or a new one
   std::string model;   ///< the model's name, for people
 };

@@ -15,6 +15,10 @@ using ModuleId = std::uint32_t;
 ModuleId module_id(const std::string& name);
 std::string module_name(ModuleId id);
 
+/// The module for work that every rank of a tensor-parallel group does alike: a TorchFlopSource
+/// made for it tells that work apart.
+ModuleId replicated_module();
+
 /// Opens a scope in this thread; returns a token for leave_module.
 std::uint32_t enter_module(ModuleId id);
 /// Closes the scope, and those inside it that an exception left open.

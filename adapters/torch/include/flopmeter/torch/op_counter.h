@@ -117,7 +117,8 @@ std::vector<std::string> intercepted_ops();
 /// The op stream as the monitor sees it.
 class TorchFlopSource final : public FlopSource {
  public:
-  TorchFlopSource();
+  /// With `replicated`, work inside replicated_module() is told apart.
+  explicit TorchFlopSource(bool replicated = false);
   ~TorchFlopSource() override;
   TorchFlopSource(const TorchFlopSource&) = delete;
   TorchFlopSource& operator=(const TorchFlopSource&) = delete;
@@ -131,6 +132,7 @@ class TorchFlopSource final : public FlopSource {
 
  private:
   bool enabled_ = false;
+  std::uint32_t replicated_ = 0;  ///< the module, or none
 };
 
 }  // namespace flopmeter

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives as torch's dispatcher sees them: every backend of c10d is called through an operator,
+// from DDP's reducer, FSDP and Python alike.  The call starts the collective, the future of the
+// Work it returns tells its end.  On a GPU that future is done when the work is queued, so those
+// are left alone: their time is not known here.
+#include "collectives.h"
+
+#include "interceptor.h"
+
+#include <flopmeter/core/communication.h>
+
+#include <array>
+
+#if FLOPMETER_TORCH_VERSION >= 200 && __has_include(<torch/csrc/distributed/c10d/Work.hpp>)
+#define FLOPMETER_HAS_C10D
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#endif
+
+namespace flopmeter::torch_adapter {
+
+#ifdef FLOPMETER_HAS_C10D
+namespace {
+
+constexpr std::array<const char*, 20> collectives{"c10d::allreduce_",
+                                                  "c10d::allreduce_coalesced_",
+                                                  "c10d::allgather_",
+                                                  "c10d::_allgather_base_",
+                                                  "c10d::allgather_coalesced_",
+                                                  "c10d::allgather_into_tensor_coalesced_",
+                                                  "c10d::reduce_scatter_",
+                                                  "c10d::_reduce_scatter_base_",
+                                                  "c10d::reduce_scatter_tensor_coalesced_",
+                                                  "c10d::broadcast_",
+                                                  "c10d::reduce_",
+                                                  "c10d::gather_",
+                                                  "c10d::scatter_",
+                                                  "c10d::alltoall_",
+                                                  "c10d::alltoall_base_",
+                                                  "c10d::barrier",
+                                                  "c10d::monitored_barrier_",
+                                                  "c10d::send",
+                                                  "c10d::recv_",
+                                                  "c10d::recv_any_source_"};
+
+/// Calls collective_ended() when the operation that `result` stands for has completed: at once
+/// where that is not told.
+void end_with(const c10::IValue* result) {
+  try {
+    if (result != nullptr && result->isCustomClass()) {
+      const auto work = result->toCustomClass<c10d::Work>();
+      if (const auto future = work ? work->getFuture() : nullptr) {
+        future->addCallback([](c10::ivalue::Future&) { collective_ended(); },
+                            /*uses_future=*/false);
+        return;
+      }
+    }
+  } catch (...) {  // a backend without futures
+  }
+  collective_ended();
+}
+
+void timed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const c10::DispatchKeySet below = keys & keys_below;
+  if (below.highestPriorityTypeId() != c10::DispatchKey::CPU) {
+    op.redispatchBoxed(below, stack);
+    return;
+  }
+  collective_began();
+  try {
+    op.redispatchBoxed(below, stack);
+  } catch (...) {
+    collective_ended();
+    throw;
+  }
+  end_with(op.schema().returns().empty() ? nullptr : &stack->back());
+}
+
+}  // namespace
+
+void watch_collectives() {
+  static auto& library = *new torch::Library(
+      torch::Library::IMPL, "c10d", interception_key, __FILE__, __LINE__);  // never deregistered
+  for (const char* name : collectives) {
+    const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+    if (op && !op->hasKernelForDispatchKey(interception_key))
+      library.impl(name, torch::CppFunction::makeFromBoxedFunction<&timed>());
+  }
+}
+#else
+void watch_collectives() {}
+#endif
+
+}  // namespace flopmeter::torch_adapter
