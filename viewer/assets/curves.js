@@ -1,0 +1,117 @@
+// Curves over the run: the mean of each stretch of steps as a line, its lowest and highest value as a band.
+const charts = [];
+let axis = "step";
+let window_ = null;
+
+const shown = {
+  ratio: percent,
+  bytes,
+  seconds: duration,
+  "per second": value => value < 100 ? fixed(value, 2) : whole(value),
+  "TFLOP/s": value => unit(value * 1e12, "FLOP/s"),
+};
+const curveNames = {mfu: "MFU", hfu: "HFU", tokens_per_second: "tokens/s", samples_per_second: "samples/s",
+  step_seconds: "step time", tflops_per_device: "model FLOP/s a device", "memory_bytes.rss": "process",
+  "memory_bytes.device": "device, allocated", "memory_bytes.device_reserved": "device, reserved"};
+const curveColours = ["accent", "second", "good"];
+
+const place = (timeline, i) => axis === "step" ? timeline.step[i] : (timeline.time[i] - timeline.time[0]);
+const rowsOf = (timeline, curves) => timeline.step.map((_, i) =>
+  [place(timeline, i), ...curves.map(curve => [curve.low[i], curve.mean[i], curve.high[i]])]);
+const axisText = value => axis === "step" ? whole(value) : duration(value);
+
+const fillLegend = (element, timeline, curves, i) => {
+  element.replaceChildren();
+  const many = timeline.steps_per_stretch > 1;
+  if (i !== null) {
+    const [first, last] = [timeline.step[i], timeline.last_step[i]];
+    element.append(h("span", {}, h("b", {}, first === last ? "step " + whole(first) : "steps " + whole(first) + "–" + whole(last)),
+      " · " + date(timeline.time[i])));
+  }
+  curves.forEach((curve, c) => {
+    const format = shown[curve.unit] || si;
+    const item = h("span", {title: curve.help}, h("i", {style: {background: `var(--${curveColours[c]})`}}), curveNames[curve.field] || words(curve.field));
+    if (i !== null && known(curve.mean[i])) {
+      item.append(" ", h("b", {}, format(curve.mean[i])));
+      if (curve.low[i] < curve.high[i]) item.append(" (" + format(curve.low[i]) + " to " + format(curve.high[i]) + ")");
+    }
+    element.append(item);
+  });
+  if (i === null) element.append(h("span", {class: "hint"}, many
+    ? `line: mean of ${whole(timeline.steps_per_stretch)} steps, band: lowest to highest · drag to zoom, double-click to see all`
+    : "drag to zoom, double-click to see all"));
+};
+
+// Where a finding held: a numbered flag and a light shade.
+const drawMarks = (timeline, marks) => (canvas, area, graph) => {
+  canvas.save();
+  canvas.font = "600 12px system-ui, sans-serif";
+  for (const mark of marks) {
+    const at = step => {
+      let i = timeline.step.findIndex((_, n) => timeline.last_step[n] >= step);
+      if (i < 0) i = timeline.step.length - 1;
+      return graph.toDomXCoord(place(timeline, i));
+    };
+    const left = Math.max(area.x, at(mark.first_step));
+    const right = Math.min(area.x + area.w, at(mark.last_step));
+    if (right < area.x || left > area.x + area.w) continue;
+    canvas.globalAlpha = 0.1;
+    canvas.fillStyle = colour("second");
+    canvas.fillRect(left, area.y, Math.max(2, right - left), area.h);
+    canvas.globalAlpha = 1;
+    const x = left + 10 + 20 * mark.lane;
+    canvas.beginPath();
+    canvas.arc(x, area.y + 10, 8, 0, 2 * Math.PI);
+    canvas.fill();
+    canvas.fillStyle = colour("card");
+    canvas.textAlign = "center";
+    canvas.fillText(String(mark.number), x, area.y + 14);
+  }
+  canvas.restore();
+};
+
+const look = curves => ({
+  colors: curves.map((_, c) => colour(curveColours[c])),
+  gridLineColor: colour("line"), axisLineColor: colour("line"),
+});
+
+const chart = (timeline, curves, {small = false, marks = [], fromZero = true, label} = {}) => {
+  const legend = h("div", {class: "legend"});
+  const element = h("div", {class: small ? "chart small" : "chart", role: "img", "aria-label": label});
+  const format = shown[curves[0].unit] || si;
+  const highest = Math.max(...curves.flatMap(curve => curve.high.filter(known)));
+  const draw = () => {
+    fillLegend(legend, timeline, curves, null);
+    const graph = new Dygraph(element, rowsOf(timeline, curves), {
+      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], customBars: true, fillAlpha: 0.28,
+      strokeWidth: 1.6, pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
+      legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8,
+      valueRange: fromZero ? [0, highest * 1.06 || 1] : null,
+      axes: {y: {axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: 40},
+             x: {axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 90, ticker: Dygraph.numericLinearTicks}},
+      underlayCallback: marks.length ? drawMarks(timeline, marks) : null,
+      highlightCallback: (event, x, dots, row) => fillLegend(legend, timeline, curves, row),
+      unhighlightCallback: () => fillLegend(legend, timeline, curves, null),
+      zoomCallback: (low, high) => {
+        window_ = graph.isZoomed("x") ? [low, high] : null;
+        for (const other of charts) if (other.graph !== graph) other.graph.updateOptions({dateWindow: window_});
+      },
+    });
+    charts.push({graph, timeline, curves, legend});
+  };
+  return {nodes: [legend, element], draw};
+};
+
+const redraw = () => { for (const {graph, curves} of charts) graph.updateOptions(look(curves)); };
+const setAxis = name => {
+  axis = name;
+  window_ = null;
+  for (const {graph, timeline, curves} of charts) graph.updateOptions({file: rowsOf(timeline, curves), dateWindow: null});
+};
+const axisSwitch = () => {
+  const box = h("div", {class: "switch", role: "group", "aria-label": "horizontal axis"});
+  const show = () => box.replaceChildren(...["step", "time"].map(name =>
+    h("button", {type: "button", "aria-pressed": String(axis === name), onclick: () => { setAxis(name); show(); }}, "by " + name)));
+  show();
+  return box;
+};
