@@ -3,6 +3,13 @@ const charts = [];
 let axis = "step";
 let window_ = null;
 
+// On an axis, ticks are round: fewer digits do.
+const onAxis = {
+  ratio: value => fixed(100 * value, value && Math.abs(value) < 0.01 ? 1 : 0) + " %",
+  bytes: value => bytes(value).replace(".0 ", " "),
+  seconds: value => duration(value).replace(/\.0+ /, " "),
+  "per second": value => si(value).replace(/\.0+(?=$| )/, ""),
+};
 const shown = {
   ratio: percent,
   bytes,
@@ -20,12 +27,12 @@ const rowsOf = (timeline, curves) => timeline.step.map((_, i) =>
   [place(timeline, i), ...curves.map(curve => [curve.low[i], curve.mean[i], curve.high[i]])]);
 const axisText = value => axis === "step" ? whole(value) : duration(value);
 
-const fillLegend = (element, timeline, curves, i) => {
+const fillLegend = (element, timeline, curves, i, first) => {
   element.replaceChildren();
   const many = timeline.steps_per_stretch > 1;
   if (i !== null) {
-    const [first, last] = [timeline.step[i], timeline.last_step[i]];
-    element.append(h("span", {}, h("b", {}, first === last ? "step " + whole(first) : "steps " + whole(first) + "–" + whole(last)),
+    const [from, to] = [timeline.step[i], timeline.last_step[i]];
+    element.append(h("span", {}, h("b", {}, from === to ? "step " + whole(from) : "steps " + whole(from) + "–" + whole(to)),
       " · " + date(timeline.time[i])));
   }
   curves.forEach((curve, c) => {
@@ -37,7 +44,7 @@ const fillLegend = (element, timeline, curves, i) => {
     }
     element.append(item);
   });
-  if (i === null) element.append(h("span", {class: "hint"}, many
+  if (i === null && first) element.append(h("span", {class: "hint"}, many
     ? `line: mean of ${whole(timeline.steps_per_stretch)} steps, band: lowest to highest · drag to zoom, double-click to see all`
     : "drag to zoom, double-click to see all"));
 };
@@ -75,23 +82,23 @@ const look = curves => ({
   gridLineColor: colour("line"), axisLineColor: colour("line"),
 });
 
-const chart = (timeline, curves, {small = false, marks = [], fromZero = true, label} = {}) => {
+const chart = (timeline, curves, {small = false, marks = [], first = false, label} = {}) => {
   const legend = h("div", {class: "legend"});
   const element = h("div", {class: small ? "chart small" : "chart", role: "img", "aria-label": label});
-  const format = shown[curves[0].unit] || si;
+  const format = onAxis[curves[0].unit] || shown[curves[0].unit] || si;
   const highest = Math.max(...curves.flatMap(curve => curve.high.filter(known)));
   const draw = () => {
-    fillLegend(legend, timeline, curves, null);
+    fillLegend(legend, timeline, curves, null, first);
     const graph = new Dygraph(element, rowsOf(timeline, curves), {
-      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], customBars: true, fillAlpha: 0.28,
+      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], customBars: true, fillAlpha: 0.32,
       strokeWidth: 1.6, pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
       legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8,
-      valueRange: fromZero ? [0, highest * 1.06 || 1] : null,
-      axes: {y: {axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: 40},
+      valueRange: [0, highest * 1.06 || 1], labelsKMG2: curves[0].unit === "bytes",
+      axes: {y: {axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 30 : 36},
              x: {axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 90, ticker: Dygraph.numericLinearTicks}},
       underlayCallback: marks.length ? drawMarks(timeline, marks) : null,
       highlightCallback: (event, x, dots, row) => fillLegend(legend, timeline, curves, row),
-      unhighlightCallback: () => fillLegend(legend, timeline, curves, null),
+      unhighlightCallback: () => fillLegend(legend, timeline, curves, null, first),
       zoomCallback: (low, high) => {
         window_ = graph.isZoomed("x") ? [low, high] : null;
         for (const other of charts) if (other.graph !== graph) other.graph.updateOptions({dateWindow: window_});

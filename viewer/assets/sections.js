@@ -50,7 +50,7 @@ const flopsSection = ({dtypes, survey, headline}) => {
   const parts = [];
   const total = dtypes.reduce((sum, row) => sum + row.flops, 0);
   if (total > 0) {
-    parts.push(h("div", {class: "rows"}, dtypes.flatMap(row =>
+    parts.push(h("div", {class: "rows"}, [...dtypes].sort((a, b) => b.flops - a.flops).flatMap(row =>
       barRow(row.name, 0, row.flops / total, "accent", [percent(row.flops / total), unit(row.flops / headline.train_steps, "FLOP") + " a step"]))));
   } else parts.push(missing("No record tells the FLOPs by dtype."));
   if (headline.recompute_share) parts.push(h("p", {class: "note"}, percent(headline.recompute_share) + " of them recompute activations."));
@@ -65,18 +65,18 @@ const flopsSection = ({dtypes, survey, headline}) => {
 
 const ranksSection = ({ranks}) => {
   if (ranks.count < 2) return null;
-  const low = Math.min(...ranks.strip.map(cell => cell.step_seconds));
-  const high = Math.max(...ranks.strip.map(cell => cell.step_seconds));
-  const height = value => 100 * value / high + "%";
+  const off = cell => cell.step_seconds / ranks.median_seconds - 1;
+  const scale = Math.max(0.05, ...ranks.strip.map(cell => Math.abs(off(cell))));
+  const shown_ = cell => ({height: 50 * Math.abs(off(cell)) / scale + "%", [off(cell) < 0 ? "top" : "bottom"]: "50%"});
+  const each = Math.ceil(ranks.count / ranks.strip.length);
   const all = ranks.rows.length === ranks.count;
   return wide(section(whole(ranks.count) + " ranks",
-    "Time a rank spends on its own work in a step" + (ranks.strip.length < ranks.count ? `; each bar is the slowest of ${Math.ceil(ranks.count / ranks.strip.length)} ranks` : "") +
-    ". The whole job runs at the pace of the slowest.",
-    h("div", {class: ranks.strip.length > 300 ? "strip many" : "strip", role: "img", "aria-label": "step time by rank"}, ranks.strip.map(cell =>
-      h("i", {class: cell.slow ? "slow" : null, title: `rank ${cell.rank}: ${duration(cell.step_seconds)}`, style: {height: height(cell.step_seconds)}}))),
-    h("p", {class: "note"}, "fastest " + duration(low) + ", slowest " + duration(high)),
+    `Time a rank spends on its own work in a step, against the median of ${duration(ranks.median_seconds)}: slower goes up, faster down, full height is ${percent(scale)}` +
+    (each > 1 ? `; each bar is the slowest of ${each} ranks` : "") + ". The whole job runs at the pace of the slowest.",
+    h("div", {class: ranks.strip.length > 200 ? "strip many" : "strip", role: "img", "aria-label": "own time by rank against the median"}, ranks.strip.map(cell =>
+      h("span", {title: `rank ${cell.rank}: ${duration(cell.step_seconds)}`}, h("i", {class: cell.slow ? "slow" : null, style: shown_(cell)})))),
     all ? null : h("p", {class: "note"}, `The ${ranks.rows.length} slowest:`),
-    table([["rank", "r"], ["steps", "r"], ["last step", "r"], ["mean step", "r"], ["MFU", "r"], ["waiting for data", "r"], ["communication", "r"], ["peak memory", "r"], ["lost records", "r"]],
+    table([["rank", "r"], ["steps", "r"], ["last step", "r"], ["own time a step", "r"], ["MFU", "r"], ["waiting for data", "r"], ["communication", "r"], ["peak memory", "r"], ["lost records", "r"]],
       ranks.rows.map(row => ({mark: row.slow ? "slow" : null, cells: [String(row.rank), whole(row.steps), whole(row.last_step), duration(row.step_seconds), text(row.mfu, percent),
         text(row.data_share, percent), text(row.communication_share, percent), text(row.memory_peak_bytes, bytes), whole(row.dropped_records)]})))));
 };

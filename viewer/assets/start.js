@@ -20,7 +20,7 @@ const memory = has("memory_bytes.rss", "memory_bytes.device", "memory_bytes.devi
 if (timeline.step.length) {
   main.append(wide(h("section", {},
     h("div", {class: "bar-head"}, h("h2", {}, utilisation.length ? "MFU and throughput over time" : "Throughput over time"), axisSwitch()),
-    ...picture(utilisation.length ? utilisation : has("tflops_per_device"), {marks: data.marks, label: "MFU over time"}),
+    ...picture(utilisation.length ? utilisation : has("tflops_per_device"), {first: true, marks: data.marks, label: "MFU over time"}),
     ...picture(speed, {small: true, label: "throughput over time"}),
     ...picture(pace, {small: true, label: "step time over time"}))));
 } else {

@@ -198,9 +198,10 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
     own.push_back(totals.own_seconds());
   }
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
-  std::nth_element(own.begin(), middle, own.end());
-  const double limit = own.empty() ? 0 : slow_above_median * *middle;
-  json.key("ranks").begin_object().field("count", rows.size());
+  if (!own.empty()) std::nth_element(own.begin(), middle, own.end());
+  const std::optional<double> median = own.empty() ? std::nullopt : std::optional{*middle};
+  const double limit = slow_above_median * median.value_or(0);
+  json.key("ranks").begin_object().field("count", rows.size()).field("median_seconds", median);
   json.key("strip").begin_array();
   const std::size_t each = (rows.size() + most_rank_bars - 1) / most_rank_bars;
   const auto slower = [](const Row& a, const Row& b) {
