@@ -17,6 +17,7 @@ using Lines = std::vector<std::string>;
 
 constexpr std::size_t usual_plot_rows = 9;
 constexpr std::size_t least_plot_rows = 3;
+constexpr std::size_t least_columns = 24;
 constexpr double slow_above_median = 1.05;
 
 class Painter {
@@ -78,8 +79,6 @@ Lines Painter::head() const {
   std::vector<std::string> facts;
   if (mfu) facts.emplace_back(verdict(*mfu));
   facts.push_back("step " + grouped(all_.last_step));
-  if (const auto hfu = all_.hfu.value()) facts.push_back("HFU " + percent(*hfu));
-  if (const auto flops = all_.flops.per_second()) facts.push_back(si(*flops) + "FLOP/s a device");
   if (const auto tokens = all_.tokens.per_second()) {
     facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) +
                     (content_.totals.ranks.size() > 1 ? " tokens/s a rank" : " tokens/s"));
@@ -87,6 +86,8 @@ Lines Painter::head() const {
     facts.push_back(si(*samples) + " samples/s");
   }
   facts.push_back(duration({all_.step_seconds()}) + " a step");
+  if (const auto flops = all_.flops.per_second()) facts.push_back(si(*flops) + "FLOP/s a device");
+  if (const auto hfu = all_.hfu.value()) facts.push_back("HFU " + percent(*hfu));
   for (const std::string& fact : facts) {
     if (used + 2 + cells(fact) > size_.columns) continue;
     used += 2 + cells(fact);
@@ -228,6 +229,8 @@ Lines Painter::findings(std::size_t most) const {
 }
 
 Lines Painter::draw() {
+  const auto mfu = all_.mfu.value();
+  if (size_.columns < least_columns) return {cut("MFU " + (mfu ? percent(*mfu) : "n/a"), size_.columns)};
   Lines lines = head();
   const Lines under_phases = phases();
   const Lines under_ranks = ranks();
