@@ -20,7 +20,8 @@ const shown = {
 const curveNames = {mfu: "MFU", hfu: "HFU", tokens_per_second: "tokens/s", samples_per_second: "samples/s",
   step_seconds: "step time", tflops_per_device: "model FLOP/s a device", "memory_bytes.rss": "process",
   "memory_bytes.device": "device, allocated", "memory_bytes.device_reserved": "device, reserved"};
-const curveColours = ["accent", "second", "good"];
+const curveColours = {hfu: "second", "memory_bytes.device": "second", "memory_bytes.device_reserved": "good"};
+const curveColour = curve => curveColours[curve.field] || "accent";
 
 const place = (timeline, i) => axis === "step" ? timeline.step[i] : (timeline.time[i] - timeline.time[0]);
 const rowsOf = (timeline, curves) => timeline.step.map((_, i) =>
@@ -35,15 +36,15 @@ const fillLegend = (element, timeline, curves, i, first) => {
     element.append(h("span", {}, h("b", {}, from === to ? "step " + whole(from) : "steps " + whole(from) + "–" + whole(to)),
       " · " + date(timeline.time[i])));
   }
-  curves.forEach((curve, c) => {
+  for (const curve of [...curves].reverse()) {
     const format = shown[curve.unit] || si;
-    const item = h("span", {title: curve.help}, h("i", {style: {background: `var(--${curveColours[c]})`}}), curveNames[curve.field] || words(curve.field));
+    const item = h("span", {title: curve.help}, h("i", {style: {background: `var(--${curveColour(curve)})`}}), curveNames[curve.field] || words(curve.field));
     if (i !== null && known(curve.mean[i])) {
       item.append(" ", h("b", {}, format(curve.mean[i])));
       if (curve.low[i] < curve.high[i]) item.append(" (" + format(curve.low[i]) + " to " + format(curve.high[i]) + ")");
     }
     element.append(item);
-  });
+  }
   if (i === null && first) element.append(h("span", {class: "hint"}, many
     ? `line: mean of ${whole(timeline.steps_per_stretch)} steps, band: lowest to highest · drag to zoom, double-click to see all`
     : "drag to zoom, double-click to see all"));
@@ -78,7 +79,7 @@ const drawMarks = (timeline, marks) => (canvas, area, graph) => {
 };
 
 const look = curves => ({
-  colors: curves.map((_, c) => colour(curveColours[c])),
+  colors: curves.map(curve => colour(curveColour(curve))),
   gridLineColor: colour("line"), axisLineColor: colour("line"),
 });
 
@@ -95,7 +96,7 @@ const chart = (timeline, curves, {small = false, marks = [], first = false, labe
       legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8,
       valueRange: [0, highest * 1.06 || 1], labelsKMG2: curves[0].unit === "bytes",
       axes: {y: {axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 30 : 36},
-             x: {axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 90, ticker: Dygraph.numericLinearTicks}},
+             x: {axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: Dygraph.numericLinearTicks}},
       underlayCallback: marks.length ? drawMarks(timeline, marks) : null,
       highlightCallback: (event, x, dots, row) => fillLegend(legend, timeline, curves, row),
       unhighlightCallback: () => fillLegend(legend, timeline, curves, null, first),

@@ -93,7 +93,7 @@ const configurationSection = data => {
     ["FLOPs from", headline.flops_sources.map(([name, steps]) => `${name} (${whole(steps)} steps)`).join(", ")],
     ["convention", run.convention ? run.convention + (run.convention_help ? ": " + run.convention_help : "") : null],
     ["attention pairs", headline.attention_pairs], ["steps left out", headline.tagged_steps.map(([name, steps]) => `${whole(steps)} ${name}`).join(", ")],
-    ["cost of watching", known(headline.monitor_share) ? percent(headline.monitor_share) + " of the training thread's time" : null],
+    ["cost of watching", known(headline.monitor_share) ? (headline.monitor_share < 1e-4 ? "less than 0.01 %" : percent(headline.monitor_share)) + " of the training thread's time" : null],
     ["lost records", headline.dropped_records ? whole(headline.dropped_records) : null],
   ].filter(([, value]) => value && value !== "n/a");
   return wide(section("Configuration and conventions",

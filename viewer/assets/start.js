@@ -13,10 +13,10 @@ const picture = (curves, options) => {
 };
 
 const main = document.getElementById("page");
-const utilisation = has("mfu", "hfu");
+const utilisation = has("hfu", "mfu");  // the last is drawn on top
 const speed = has("tokens_per_second").concat(curve("tokens_per_second") ? [] : has("samples_per_second"));
 const pace = has("step_seconds");
-const memory = has("memory_bytes.rss", "memory_bytes.device", "memory_bytes.device_reserved");
+const memory = has("memory_bytes.device_reserved", "memory_bytes.device", "memory_bytes.rss");
 if (timeline.step.length) {
   main.append(wide(h("section", {},
     h("div", {class: "bar-head"}, h("h2", {}, utilisation.length ? "MFU and throughput over time" : "Throughput over time"), axisSwitch()),

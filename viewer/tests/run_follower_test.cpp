@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.h"
 
+#include <flopmeter/viewer/frame.h>
 #include <flopmeter/viewer/run_follower.h>
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 
 namespace flopmeter {
 namespace {
@@ -89,6 +94,31 @@ TEST_F(Follower, a_stream_written_anew_is_read_anew) {
   write(1);
   refresh();
   EXPECT_EQ(follower_.totals().ranks.at(0).last_step, 1);
+}
+
+TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_second) {
+  constexpr int ranks = 10'000;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::string text;
+    for (std::int64_t step = 1; step <= 5; ++step) text += line_of(sample_step(step, rank));
+    TemporaryDirectory::append(directory_.stream(rank), text);
+  }
+  refresh();
+  ASSERT_EQ(follower_.totals().ranks.size(), static_cast<std::size_t>(ranks));
+  double fastest = 1e9;  // of three: other work on the machine is not what is measured
+  for (std::int64_t step = 6; step <= 8; ++step) {
+    for (int rank = 0; rank < ranks; rank += 100) write(step, rank);
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(refresh());
+    const std::vector<Finding> none;
+    const auto lines = draw_frame({follower_.run().description, follower_.totals(), none, 0}, {120, 40}, true);
+    fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    EXPECT_GT(lines.size(), 5U);
+    EXPECT_EQ(follower_.totals().ranks.at(9900).last_step, step);
+  }
+  RecordProperty("refresh_seconds", std::to_string(fastest));
+  std::printf("refresh and frame: %.0f ms\n", 1e3 * fastest);
+  EXPECT_LT(fastest, 1.0);
 }
 
 TEST(RunFollower, a_directory_that_is_none_is_an_error) {
