@@ -50,9 +50,26 @@ const fillLegend = (element, timeline, curves, i, first) => {
     : "drag to zoom, double-click to see all"));
 };
 
+// From lowest to highest of each stretch: a single step that was far off shows even among a million.
+const drawReach = (timeline, curves, canvas, graph) => {
+  canvas.lineWidth = 1;
+  canvas.globalAlpha = 0.4;
+  for (const curve of curves) {
+    canvas.strokeStyle = colour(curveColour(curve));
+    canvas.beginPath();
+    timeline.step.forEach((_, i) => {
+      if (!known(curve.mean[i]) || curve.low[i] === curve.high[i]) return;
+      const x = graph.toDomXCoord(place(timeline, i));
+      canvas.moveTo(x, graph.toDomYCoord(curve.low[i]));
+      canvas.lineTo(x, graph.toDomYCoord(curve.high[i]));
+    });
+    canvas.stroke();
+  }
+  canvas.globalAlpha = 1;
+};
+
 // Where a finding held: a numbered flag and a light shade.
-const drawMarks = (timeline, marks) => (canvas, area, graph) => {
-  canvas.save();
+const drawMarks = (timeline, marks, canvas, area, graph) => {
   canvas.font = "600 12px system-ui, sans-serif";
   for (const mark of marks) {
     const at = step => {
@@ -75,7 +92,6 @@ const drawMarks = (timeline, marks) => (canvas, area, graph) => {
     canvas.textAlign = "center";
     canvas.fillText(String(mark.number), x, area.y + 14);
   }
-  canvas.restore();
 };
 
 const look = curves => ({
@@ -91,13 +107,18 @@ const chart = (timeline, curves, {small = false, marks = [], first = false, labe
   const draw = () => {
     fillLegend(legend, timeline, curves, null, first);
     const graph = new Dygraph(element, rowsOf(timeline, curves), {
-      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], customBars: true, fillAlpha: 0.32,
+      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], customBars: true, fillAlpha: 0.14,
       strokeWidth: 1.6, pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
       legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8,
-      valueRange: [0, highest * 1.06 || 1], labelsKMG2: curves[0].unit === "bytes",
-      axes: {y: {axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 30 : 36},
-             x: {axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: Dygraph.numericLinearTicks}},
-      underlayCallback: marks.length ? drawMarks(timeline, marks) : null,
+      valueRange: [0, highest * 1.06 || 1],
+      axes: {y: {labelsKMG2: curves[0].unit === "bytes", axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 30 : 36},
+             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: Dygraph.numericLinearTicks}},
+      underlayCallback: (canvas, area, self) => {
+        canvas.save();
+        drawMarks(timeline, marks, canvas, area, self);
+        drawReach(timeline, curves, canvas, self);
+        canvas.restore();
+      },
       highlightCallback: (event, x, dots, row) => fillLegend(legend, timeline, curves, row),
       unhighlightCallback: () => fillLegend(legend, timeline, curves, null, first),
       zoomCallback: (low, high) => {

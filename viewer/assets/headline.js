@@ -26,7 +26,7 @@ const showHead = data => {
   const tiles = [
     ["MFU over the run", text(headline.mfu_run, percent)],
     ["HFU over the run", text(headline.hfu_run, percent)],
-    ["model FLOP/s a device", text(headline.flops_per_second_device, value => unit(value, "FLOP/s"))],
+    ["of one device", text(headline.flops_per_second_device, value => unit(value, "FLOP/s"))],
     ["tokens a second", text(headline.tokens_per_second, whole)],
     ["samples a second", text(headline.samples_per_second, value => value < 100 ? fixed(value, 2) : whole(value))],
     ["mean step", text(headline.step_seconds, duration)],
