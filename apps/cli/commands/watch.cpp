@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../command.h"
+#include "../live_terminal.h"
+#include "../style.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/viewer/frame.h>
+#include <flopmeter/viewer/run_follower.h>
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+namespace flopmeter {
+namespace {
+
+struct Options {
+  std::string directory;
+  double interval = 1;
+  bool once = false;
+  bool json = false;
+};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::vector<std::string> frame(const RunFollower& run) {
+  const TerminalSize size = terminal_size();
+  return draw_frame({run.run().description, run.totals(), {}, now()},
+                    {size.columns, size.rows},
+                    coloured());
+}
+
+Exit print_once(const RunFollower& run) {
+  std::string text;
+  const TerminalSize size = terminal_size();
+  for (const std::string& line :
+       draw_frame({run.run().description, run.totals(), {}, now()}, {size.columns, 0}, coloured()))
+    text += line + "\n";
+  return print(text);
+}
+
+Exit print_totals(const RunFollower& run) {
+  const RecentSteps all = run.totals().all();
+  const bool any = all.weight > 0;
+  return print_json([&](JsonWriter& json) {
+    json.begin_object()
+        .field("schema", "flopmeter.watch/1")
+        .field("step", any ? std::optional{all.last_step} : std::nullopt)
+        .field("time_unix", any ? std::optional{all.last_unix} : std::nullopt)
+        .field("ranks", run.totals().ranks.size())
+        .field("mfu", all.mfu.value())
+        .field("hfu", all.hfu.value())
+        .field("step_seconds", any ? std::optional{all.step_seconds()} : std::nullopt)
+        .field("tokens_per_second", all.tokens.per_second());
+    json.key("phases").begin_object();
+    for (std::size_t i = 0; i < phase_count; ++i) {
+      if (all.phases[i]) json.field(to_string(static_cast<Phase>(i)), *all.phases[i] / all.weight);
+    }
+    json.end_object().end_object();
+  });
+}
+
+bool is_live_terminal() {
+  const char* kind = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe)
+  return isatty(STDOUT_FILENO) != 0 && kind != nullptr && std::string_view{kind} != "dumb";
+}
+
+Exit watch(RunFollower& run, double interval) {
+  Result<bool> state = true;
+  {
+    LiveTerminal terminal;
+    while (terminal.show(frame(run))) {
+      const auto event = terminal.wait(interval);
+      if (event == LiveTerminal::Event::quit) break;
+      if (event == LiveTerminal::Event::time) state = run.refresh();
+      if (!state) break;
+    }
+  }
+  return state ? 0 : refuse(state.error());
+}
+
+Exit run(const Options& options) {
+  RunFollower run{options.directory};
+  if (const auto read = run.refresh(); !read) return refuse(read.error());
+  if (options.json) return print_totals(run);
+  if (options.once || !is_live_terminal()) return print_once(run);
+  return watch(run, options.interval);
+}
+
+std::function<Exit()> set_up(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dir", options->directory, "run directory, as the monitor writes it")->required();
+  app.add_option("--interval", options->interval, "seconds between two looks")
+      ->check(check_positive_number)
+      ->capture_default_str();
+  app.add_flag("--once", options->once, "one frame, and done; so too where output is no terminal");
+  app.add_flag("--json", options->json, "the latest figures as JSON, once");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+extern const Command watch_plugin;
+constinit const Command watch_plugin{.name = "watch",
+                                     .help = "Follows a run live in the terminal: MFU, phases, ranks, findings",
+                                     .order = 11,
+                                     .set_up = set_up};
+
+}  // namespace flopmeter

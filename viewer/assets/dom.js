@@ -1,0 +1,59 @@
+// Elements and numbers.  Text only ever enters the page as text nodes, so nothing a run says can become markup.
+const h = (tag, attributes = {}, ...children) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined) continue;
+    if (name === "style") Object.assign(element.style, value);
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  return element;
+};
+const svg = (tag, attributes = {}, ...children) => {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+};
+
+const known = value => value !== null && value !== undefined;
+const text = (value, show) => known(value) ? show(value) : "n/a";
+const fixed = (value, digits) => value.toLocaleString("en-US", {minimumFractionDigits: digits, maximumFractionDigits: digits});
+const whole = value => Math.round(value).toLocaleString("en-US");
+const percent = ratio => fixed(100 * ratio, Math.abs(ratio) < 0.0995 ? 2 : 1) + " %";
+const points = ratio => fixed(100 * ratio, 1);
+const prefixes = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+const si = value => {
+  const [size, letter] = prefixes.find(([limit]) => Math.abs(value) >= limit) || [1, ""];
+  const scaled = value / size;
+  const digits = letter === "" && Number.isInteger(value) ? 0 : Math.abs(scaled) < 10 ? 2 : Math.abs(scaled) < 100 ? 1 : 0;
+  return fixed(scaled, digits) + (letter ? " " + letter : "");
+};
+const unit = (value, name) => { const shown = si(value); return /[A-Z]$|k$/i.test(shown) ? shown + name : shown + " " + name; };
+const bytes = value => {
+  const names = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let power = 0;
+  while (value >= 1024 && power < 4) { value /= 1024; ++power; }
+  return fixed(value, power && value < 100 ? 1 : 0) + " " + names[power];
+};
+const duration = seconds => {
+  if (seconds === 0) return "0 s";
+  if (seconds < 1e-3) return fixed(seconds * 1e6, 1) + " µs";
+  if (seconds < 1) return fixed(seconds * 1e3, seconds < 0.1 ? 1 : 0) + " ms";
+  if (seconds < 60) return fixed(seconds, 2) + " s";
+  if (seconds < 3600) return Math.floor(seconds / 60) + " min " + Math.floor(seconds % 60) + " s";
+  return Math.floor(seconds / 3600) + " h " + String(Math.floor(seconds / 60) % 60).padStart(2, "0") + " min";
+};
+const date = unix => new Date(unix * 1000).toLocaleString("en-GB", {dateStyle: "medium", timeStyle: "medium"});
+const words = name => name.replaceAll("_", " ");
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+const section = (title, note, ...content) =>
+  h("section", {}, h("h2", {}, title), note ? h("p", {class: "note"}, note) : null, ...content);
+const wide = element => { element.classList.add("wide"); return element; };
+const missing = why => h("p", {class: "missing"}, why);
+const table = (columns, rows) => h("div", {class: "scroll"}, h("table", {},
+  h("thead", {}, h("tr", {}, columns.map(([name, side]) => h("th", {class: side, scope: "col"}, name)))),
+  h("tbody", {}, rows.map(({cells, mark}) =>
+    h("tr", {class: mark}, cells.map((cell, i) => h("td", {class: columns[i][1]}, cell)))))));

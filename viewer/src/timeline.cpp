@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/viewer/timeline.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+void merge(Stretch& into, const Stretch& from) {
+  into.first_step = std::min(into.first_step, from.first_step);
+  into.last_step = std::max(into.last_step, from.last_step);
+  into.time_unix = std::max(into.time_unix, from.time_unix);
+  for (std::size_t i = 0; i < into.spreads.size(); ++i) into.spreads[i].add(from.spreads[i]);
+}
+
+}  // namespace
+
+void Spread::add(double value) {
+  if (!std::isfinite(value)) return;
+  sum += value;
+  low = std::min(low, value);
+  high = std::max(high, value);
+  ++count;
+}
+
+void Spread::add(const Spread& other) {
+  sum += other.sum;
+  low = std::min(low, other.low);
+  high = std::max(high, other.high);
+  count += other.count;
+}
+
+std::optional<double> Spread::mean() const {
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
+}
+
+Timeline::Timeline(std::span<const std::string_view> fields, std::size_t most)
+    : most_(std::max<std::size_t>(most, 2)) {  // steps on both sides of 0 never fall together
+  for (const std::string_view name : fields) {
+    const Field* field = find_step_field(name);
+    assert(field != nullptr);
+    curves_.push_back(field);
+  }
+}
+
+void Timeline::add(const StepRecord& record) {
+  // Shifting rounds down for negative steps too.
+  auto place = stretches_.try_emplace(record.step >> shift_);
+  Stretch& stretch = place.first->second;
+  if (place.second) {
+    stretch.first_step = stretch.last_step = record.step;
+    stretch.time_unix = record.time_unix;
+    stretch.spreads.resize(curves_.size());
+  }
+  stretch.first_step = std::min(stretch.first_step, record.step);
+  stretch.last_step = std::max(stretch.last_step, record.step);
+  stretch.time_unix = std::max(stretch.time_unix, record.time_unix);
+  for (std::size_t i = 0; i < curves_.size(); ++i) {
+    if (const auto value = as_number(curves_[i]->read(record))) stretch.spreads[i].add(*value);
+  }
+  while (stretches_.size() > most_) coarsen();
+}
+
+void Timeline::coarsen() {
+  ++shift_;
+  std::map<std::int64_t, Stretch> wider;
+  for (auto& [index, stretch] : stretches_) {
+    auto place = wider.try_emplace(index >> 1, std::move(stretch));
+    if (!place.second) merge(place.first->second, stretch);
+  }
+  stretches_ = std::move(wider);
+}
+
+}  // namespace flopmeter

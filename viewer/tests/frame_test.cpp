@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frames against stored ones.  FLOPMETER_UPDATE_GOLDEN=1 accepts what is drawn now.
+#include "../src/braille_plot.h"
+#include "../src/terminal_text.h"
+#include "support.h"
+
+#include <flopmeter/viewer/frame.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace flopmeter {
+namespace {
+
+using testing::HasSubstr;
+
+class Frame : public testing::Test {
+ protected:
+  Frame() {
+    run_.model = "llama-3-8b";
+    run_.peaks.device = "NVIDIA A100 SXM 80GB";
+    findings_.push_back({.rule = "data_loading",
+                         .summary = "Training waits for data 10 % of the time",
+                         .evidence = "",
+                         .remedy = "num_workers=8 instead of 2",
+                         .mfu_points = 0.041});
+    findings_.push_back({.rule = "straggler",
+                         .summary = "Rank 3 is slower than the others",
+                         .evidence = "",
+                         .remedy = "look at the clocks of its device",
+                         .mfu_points = 0.012});
+  }
+
+  void steps(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (std::int64_t step = 1; step <= 40; ++step) totals_.add(sample_step(step, rank));
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> draw(FrameSize size, bool colour = false) const {
+    return draw_frame({run_, totals_, findings_, 1'700'000'021}, size, colour);
+  }
+
+  RunDescription run_;
+  LiveTotals totals_;
+  std::vector<Finding> findings_;
+};
+
+class GoldenFrame : public Frame, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(GoldenFrame, equals_the_stored_one) {
+  steps(4);
+  std::string text;
+  for (const std::string& line : draw({GetParam(), 0})) {
+    EXPECT_LE(cells(line), GetParam()) << line;
+    text += line + "\n";
+  }
+  const std::string stored =
+      std::string{FLOPMETER_GOLDEN} + "/frame_" + std::to_string(GetParam()) + ".txt";
+  if (std::getenv("FLOPMETER_UPDATE_GOLDEN") != nullptr) std::ofstream{stored} << text;
+  EXPECT_EQ(text, read_file(stored));
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, GoldenFrame, testing::Values(40, 80, 200));
+
+TEST_F(Frame, never_exceeds_its_size) {
+  steps(4);
+  for (std::size_t columns = 1; columns < 120; columns += 7) {
+    for (std::size_t rows = 1; rows < 40; ++rows) {
+      const auto lines = draw({columns, rows});
+      ASSERT_LE(lines.size(), rows);
+      for (const std::string& line : lines) ASSERT_LE(cells(line), columns) << line;
+    }
+  }
+}
+
+TEST_F(Frame, colour_changes_nothing_but_the_colour) {
+  steps(4);
+  const auto plain = draw({80, 30});
+  const auto coloured = draw({80, 30}, true);
+  ASSERT_EQ(plain.size(), coloured.size());
+  std::size_t codes = 0;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    std::string bare;
+    for (std::size_t c = 0; c < coloured[i].size(); ++c) {
+      if (coloured[i][c] == '\x1b') {
+        c = coloured[i].find('m', c);
+        ++codes;
+      } else {
+        bare.push_back(coloured[i][c]);
+      }
+    }
+    EXPECT_EQ(bare, plain[i]);
+  }
+  EXPECT_GT(codes, 10U);
+}
+
+TEST_F(Frame, without_a_step_says_that_it_waits) {
+  const auto lines = draw({80, 0});
+  EXPECT_THAT(lines.at(0), HasSubstr("waiting for the first step"));
+}
+
+TEST_F(Frame, text_from_the_run_cannot_steer_the_terminal) {
+  run_.model = "evil\x1b[2J\x07name";
+  steps(1);
+  for (const std::string& line : draw({80, 0})) {
+    EXPECT_EQ(line.find('\x1b'), std::string::npos);
+    EXPECT_EQ(line.find('\x07'), std::string::npos);
+  }
+}
+
+TEST_F(Frame, without_mfu_plots_what_there_is) {
+  for (std::int64_t step = 1; step <= 40; ++step) {
+    StepRecord record = sample_step(step);
+    record.mfu = record.hfu = std::nullopt;
+    record.model_flops = std::nullopt;
+    totals_.add(record);
+  }
+  std::string text;
+  for (const std::string& line : draw({80, 0})) text += line + "\n";
+  EXPECT_THAT(text, HasSubstr("MFU n/a"));
+  EXPECT_THAT(text, HasSubstr("real tokens a second"));
+}
+
+TEST(BraillePlot, a_single_low_step_is_seen) {
+  std::vector<PlotPoint> points;
+  for (int i = 0; i < 1000; ++i) points.push_back({static_cast<double>(i), 1, 1, 1});
+  points[500].low = 0;
+  const auto lines = braille_plot(points, 1, 50, 5);
+  EXPECT_EQ(lines[4].substr(0, 25), std::string(25, ' '));
+  EXPECT_NE(lines[4].find("\xe2"), std::string::npos);
+}
+
+TEST(TerminalText, wide_characters_take_two_cells) {
+  EXPECT_EQ(cells("模型"), 4U);
+  EXPECT_EQ(cells("modèle"), 6U);
+  EXPECT_EQ(cut("模型模型", 5), "模型…");
+  EXPECT_EQ(padded("ab", 4), "ab  ");
+}
+
+}  // namespace
+}  // namespace flopmeter

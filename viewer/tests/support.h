@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flopmeter/core/record_json.h>
+#include <flopmeter/core/step_record.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace flopmeter {
+
+/// A step of rank 3 is a tenth slower than the others'; step 30 stalls.
+inline StepRecord sample_step(std::int64_t step, int rank = 0) {
+  StepRecord r;
+  r.step = step;
+  r.rank = rank;
+  const bool stalled = step == 30;
+  const double seconds = (rank == 3 ? 0.55 : 0.5) * (stalled ? 4 : 1);
+  r.time_unix = 1'700'000'000 + 0.5 * static_cast<double>(step);
+  r.step_seconds = {seconds};
+  r.mfu = 0.2 / seconds;
+  r.hfu = 0.22 / seconds;
+  r.mfu_window = r.mfu;
+  r.model_flops = Flops{62'400'000'000'000};
+  r.hardware_flops = Flops{68'000'000'000'000};
+  r.hardware_flops_by_dtype[static_cast<std::size_t>(Dtype::bf16)] = 68'000'000'000'000;
+  r.flops_source = FlopsSource::counted;
+  r.tokens = 16'384;
+  r.samples = 8;
+  r.phases[static_cast<std::size_t>(Phase::data)] = Seconds{stalled ? 1.55 : 0.05};
+  r.phases[static_cast<std::size_t>(Phase::forward)] = Seconds{0.15};
+  r.phases[static_cast<std::size_t>(Phase::backward)] = Seconds{seconds - (stalled ? 1.8 : 0.3)};
+  r.phases[static_cast<std::size_t>(Phase::communication)] = Seconds{rank == 3 ? 0.05 : 0.1};
+  return r;
+}
+
+inline std::string line_of(const StepRecord& record) {
+  std::string line;
+  JsonWriter json{line};
+  write_record(json, record);
+  return line + "\n";
+}
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "flopmeter_viewer_XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  TemporaryDirectory(TemporaryDirectory&&) = delete;
+  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
+
+  [[nodiscard]] std::string stream(int rank, const std::string& stamp = "20231114_221320") const {
+    return path_ + "/records_" + stamp + ".rank" + std::to_string(rank) + ".jsonl";
+  }
+  static void append(const std::string& file, const std::string& text) {
+    std::ofstream{file, std::ios::app | std::ios::binary} << text;
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string read_file(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream{path, std::ios::binary}.rdbuf();
+  return text.str();
+}
+
+}  // namespace flopmeter
