@@ -13,13 +13,14 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 namespace flopmeter {
 
 class FlopResolver {
  public:
-  FlopResolver(const Options& options, const FlopEstimator* estimator, MeasurePlan& plan)
-      : options_(options), estimator_(estimator), plan_(plan) {}
+  FlopResolver(Options options, const FlopEstimator* estimator, MeasurePlan& plan)
+      : options_(std::move(options)), estimator_(estimator), plan_(plan) {}
 
   void resolve(Slot& slot);
   /// FLOP/s by hardware counters over the time since the last call; empty with the reason (static

@@ -55,7 +55,6 @@ class MeasurePlan {
   int cost_samples_ = 0;
   std::uint64_t round_ = 0;  ///< measurements since the last invalidation
   std::array<std::uint64_t, table_size> seen_{};
-  std::size_t seen_count_ = 0;
   std::atomic<std::uint64_t> measurements_{0};
   std::atomic<bool> invalid_{false};
   std::atomic<bool> trusted_{false};

@@ -2,6 +2,7 @@
 #include "session.h"
 
 #include <exception>
+#include <new>
 
 namespace flopmeter {
 
@@ -31,7 +32,8 @@ Monitor& Monitor::operator=(Monitor&& other) noexcept {
 Monitor::~Monitor() {
   finish();
   // A forked child must not take apart what its missing thread may have held.
-  if (session_ && session_->is_child()) new std::shared_ptr<Session>(std::move(session_));
+  if (session_ && session_->is_child())
+    static_cast<void>(new (std::nothrow) std::shared_ptr<Session>(std::move(session_)));
 }
 
 void Monitor::begin_step(const StepInput& input) noexcept {

@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <cstddef>
-#include <memory>
 #include <type_traits>
+#include <vector>
 
 namespace flopmeter {
 
@@ -17,8 +17,7 @@ class Ring {
 
  public:
   /// `capacity` must be a power of two.  All memory is taken, and touched, here.
-  explicit Ring(std::size_t capacity)
-      : mask_(capacity - 1), slots_(std::make_unique<T[]>(capacity)) {}
+  explicit Ring(std::size_t capacity) : mask_(capacity - 1), slots_(capacity) {}
 
   /// The next free slot, or null when the ring is full.  Producer only.
   T* claim() noexcept {
@@ -50,7 +49,7 @@ class Ring {
 
  private:
   std::size_t mask_;
-  std::unique_ptr<T[]> slots_;
+  std::vector<T> slots_;
   alignas(64) std::atomic<std::size_t> head_{0};
   alignas(64) std::atomic<std::size_t> tail_{0};
   std::size_t known_head_ = 0;  // the producer's last look at head_

@@ -134,8 +134,8 @@ class Monitor {
   /// goes on.
   static Result<Monitor> start(const Options& options, Connections connections = {});
 
-  Monitor(Monitor&&) noexcept;
-  Monitor& operator=(Monitor&&) noexcept;
+  Monitor(Monitor&& other) noexcept;
+  Monitor& operator=(Monitor&& other) noexcept;
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
   ~Monitor();
