@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -27,12 +28,20 @@ struct RandomFamily {
   bool latent = false;
   enum class Ffn { own, half, four_hidden } ffn = Ffn::own;  ///< what `intermediate_size` means
   std::string extra;                                         ///< further keys, as JSON
-  bool recurrent = false;  ///< layers of several kinds take turns; not in the closed form here
+  bool recurrent = false;   ///< layers of several kinds take turns; not in the closed form here
+  bool mixer_only = false;  ///< neither attention nor an MLP
 };
 
 /// DeepSeek's: the first layers are dense, and a number of experts is shared.
 bool has_first_dense(const RandomFamily& family) {
   return family.latent || family.type == "deepseek" || family.type == "glm4_moe";
+}
+
+/// Whether experts have a width apart from the MLP's.
+bool sizes_of_their_own(const RandomFamily& family) {
+  constexpr std::array<std::string_view, 6> plain = {
+      "mixtral", "gpt_oss", "llama4_text", "olmoe", "minimax_m2", "granitemoe"};
+  return std::find(plain.begin(), plain.end(), family.type) == plain.end();
 }
 
 class Draw {
@@ -134,7 +143,7 @@ WideInt megatron(const RandomFamily& family, const Sizes& s, std::int64_t batch,
   WideInt mlp = layers * dense;
   if (family.experts) {
     const bool llama4 = family.type == "llama4_text";
-    const bool own = family.type != "mixtral" && family.type != "gpt_oss" && !llama4;
+    const bool own = sizes_of_their_own(family);
     const WideInt f = own ? at("moe_intermediate_size") : at("intermediate_size");
     WideInt shared = llama4 ? f : 0;
     if (has_first_dense(family)) shared = at("shared") * f;
@@ -213,8 +222,8 @@ TEST_P(RandomConfigs, twice_the_layers_is_twice_of_all_but_the_head) {
       ASSERT_TRUE(factor * all(once.parts[c]) == all(twice.parts[c])) << "seed " << seed;
     }
     ASSERT_TRUE(part(once, Component::lm_head) > 0);
-    ASSERT_TRUE(part(once, Component::attention_core) > 0);
-    ASSERT_EQ(part(once, Component::mlp) > 0, true);
+    ASSERT_EQ(part(once, Component::attention_core) > 0, !GetParam().mixer_only);
+    ASSERT_EQ(part(once, Component::mlp) > 0, !GetParam().mixer_only);
   }
 }
 
@@ -283,7 +292,11 @@ const std::vector<RandomFamily>& families() {
        .extra = R"(, "moe_num_shared_experts": 0, "moe_layer_start_index": 0)"},
       {.type = "glm4_moe", .experts = true},
       {.type = "llama4_text", .experts = true, .extra = R"(, "attention_chunk_size": null)"},
+      {.type = "olmoe", .experts = true},
+      {.type = "minimax_m2", .experts = true},
+      {.type = "granitemoe", .experts = true},
       {.type = "nemotron_h", .recurrent = true},
+      {.type = "mamba2", .recurrent = true, .mixer_only = true},
       {.type = "qwen3_next", .experts = true, .recurrent = true},
       {.type = "qwen3_vl"},
       {.type = "llava"},

@@ -84,8 +84,8 @@ Connections with_layout(const Options& options, Connections connections) {
 
 }  // namespace
 
-Monitor::Session::Session(const Options& options, Connections connections)
-    : options_(options),
+Monitor::Session::Session(Options options, Connections connections)
+    : options_(std::move(options)),
       connections_(with_layout(options_, std::move(connections))),
       convention_(static_text(connections_.convention)),
       ring_(ring_slots),

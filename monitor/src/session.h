@@ -25,7 +25,7 @@ namespace flopmeter {
 
 class Monitor::Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(const Options& options, Connections connections);
+  Session(Options options, Connections connections);
 
   /// Prepares the directory and the sinks, and starts the thread.
   Result<void> start();

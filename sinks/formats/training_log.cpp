@@ -37,7 +37,7 @@ std::optional<double> times(std::optional<double> value, double factor) {
 
 class TrainingLogSink final : public Sink {
  public:
-  TrainingLogSink(const RunInfo& run, std::string path) : run_(run), path_(std::move(path)) {}
+  TrainingLogSink(RunInfo run, std::string path) : run_(std::move(run)), path_(std::move(path)) {}
 
   Result<void> write(const StepRecord& record) override {
     const double seconds = record.step_seconds.value;

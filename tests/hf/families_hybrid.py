@@ -29,12 +29,23 @@ def nemotron_h(rng):
         max_position_embeddings=64, pad_token_id=None, bos_token_id=None, eos_token_id=None)
 
 
+def mamba2(rng):
+    row = sizes(rng)
+    groups = rng.choice([1, 2])
+    heads = groups * rng.choice([2, 4])
+    return hf.Mamba2Config(
+        hidden_size=heads * 4, num_heads=heads, head_dim=8, expand=2, n_groups=groups, state_size=rng.choice([4, 8]),
+        num_hidden_layers=row["num_hidden_layers"], vocab_size=row["vocab_size"], conv_kernel=rng.choice([2, 4]),
+        use_bias=maybe(rng), use_conv_bias=maybe(rng), tie_word_embeddings=row["tie_word_embeddings"], chunk_size=8,
+        pad_token_id=None, bos_token_id=None, eos_token_id=None)
+
+
 def mixer_names(config, module):
     """`mixer` by what it is in its layer, as other families name it."""
     found = re.search(r"layers\.(\d+)\.mixer", module)
     if not found:
         return module
-    kind = config.layers_block_type[int(found[1])]
+    kind = config.layer_types[int(found[1])]
     name = {"linear_attention": "linear_attn", "full_attention": "self_attn"}.get(kind, "mlp")
     return module.replace(".mixer", f".{name}")
 
@@ -54,5 +65,7 @@ def qwen3_next(rng):
 
 HYBRID = [
     Family("nemotron_h", hf.NemotronHForCausalLM, nemotron_h, rename=mixer_names, by_kernel=("linear_attention",)),
+    Family(
+        "mamba2", hf.Mamba2ForCausalLM, mamba2, rename=mixer_names, by_kernel=("linear_attention",), attention=("eager",)),
     Family("qwen3_next", hf.Qwen3NextForCausalLM, qwen3_next, by_kernel=("linear_attention",)),
 ]

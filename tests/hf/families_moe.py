@@ -110,6 +110,18 @@ def llama4_text(rng):
     return hf.Llama4TextConfig(**llama4(rng))
 
 
+def olmoe(rng):
+    return hf.OlmoeConfig(**sizes(rng), **experts(rng, "num_experts"), attention_bias=maybe(rng))
+
+
+def minimax_m2(rng):
+    return hf.MiniMaxM2Config(**sizes(rng), **experts(rng, "num_local_experts"), head_dim=rng.choice([8, 24]))
+
+
+def granitemoe(rng):
+    return hf.GraniteMoeConfig(**sizes(rng), **experts(rng, "num_local_experts"), attention_bias=maybe(rng))
+
+
 MOE = [
     Family("mixtral", hf.MixtralForCausalLM, mixtral),
     Family("qwen2_moe", hf.Qwen2MoeForCausalLM, qwen2_moe),
@@ -118,6 +130,9 @@ MOE = [
     Family("glm4_moe", hf.Glm4MoeForCausalLM, glm4_moe),
     Family("ernie4_5_moe", hf.Ernie4_5_MoeForCausalLM, ernie4_5_moe),
     Family("llama4_text", hf.Llama4ForCausalLM, llama4_text),
+    Family("olmoe", hf.OlmoeForCausalLM, olmoe),
+    Family("minimax_m2", hf.MiniMaxM2ForCausalLM, minimax_m2),
+    Family("granitemoe", hf.GraniteMoeForCausalLM, granitemoe),
     Family("deepseek_v2", hf.DeepseekV2ForCausalLM, deepseek_v2),
     Family("deepseek_v3", hf.DeepseekV3ForCausalLM, deepseek_v3),
 ]
