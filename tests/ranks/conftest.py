@@ -36,7 +36,7 @@ def launch(directory, ranks, *layouts):
 
 @pytest.fixture(scope="session")
 def two_ranks(tmp_path_factory):
-    return launch(tmp_path_factory.mktemp("two"), 2, "ddp", "fsdp", "tensor", "pipeline", "late", "counted")
+    return launch(tmp_path_factory.mktemp("two"), 2, "ddp", "fsdp", "tensor", "pipeline", "late", "counted", "broadcast")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import json
 
 import flopmeter
 import pytest
-from conftest import ranks_of
+from conftest import launch, ranks_of
 from network import SAMPLES, TOKENS, Network, batch
 from worker import STEPS
 
@@ -59,6 +59,32 @@ def test_the_late_rank_inside_ddp_is_named(two_ranks):
     assert [rank["verdict"] for rank in merged["ranks"]] == ["normal", "slow"]
     assert second["lead_seconds"] > 0.02
     assert merged["missing_signals"] == []
+
+
+def records(directory, rank):
+    (file,) = directory.glob(f"records_*.rank{rank}.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_rank_0_measures_for_all(two_ranks, alone):
+    for record in records(two_ranks["broadcast"], 0):
+        assert (record["flops_source"], record["model_flops"]) == ("counted", alone[0])
+    for record in records(two_ranks["broadcast"], 1):  # has half the work, and does not count
+        assert (record["flops_source"], record["model_flops"]) == ("received", alone[0])
+        assert record["calibration_age"] == record["effective_step"] % 2
+    names = {path.name.split("_2")[0] for path in two_ranks["broadcast"].iterdir()}
+    assert names == {"records", "run.json", "perf_metrics", "perf_summary", "perf_realtime.log"}
+
+
+def test_a_dead_rank_costs_the_others_the_deadline_once(tmp_path):
+    directory = launch(tmp_path, 2, "dead")["dead"]
+    report = json.loads((directory / "report.json").read_text())
+    assert [note for note in report["notes"] if "not exchanged within 2000 ms" in note] == report["notes"]
+    assert len(report["notes"]) == 1
+    assert report["longest"] < 1.5  # no step waited for it
+    assert report["finish"] < 2.5
+    assert len(records(directory, 0)) == 30
+    assert ranks_of(directory)["behind"] == [1]
 
 
 def test_the_monitor_adds_no_collective(two_ranks):

@@ -2,6 +2,7 @@
 """One rank, started by torchrun: trains the network under each layout named, one run directory for each."""
 
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -101,6 +102,36 @@ def late(directory):
         with monitor.step(samples=SAMPLES):
             model(batch()).sum().backward()
     monitor.finish()
+
+
+def broadcast(directory):
+    """Rank 0 measures for both."""
+    samples = SAMPLES if dist.get_rank() == 0 else SAMPLES // 2
+    model = nn.parallel.DistributedDataParallel(Network())
+    monitor = monitored(directory, model, log_interval=2, broadcast=True, broadcast_deadline=30_000)
+    for _ in range(4):
+        with monitor.step(samples=samples):
+            model(batch(samples)).sum().backward()
+    monitor.finish()
+
+
+def dead(directory):
+    """Rank 1 dies; rank 0 goes on in a loop without collectives, and ends the program itself."""
+    monitor = monitored(directory, None, log_interval=1, broadcast=True, broadcast_deadline=2000)
+    times = []
+    for step in range(30):
+        begin = time.monotonic()
+        with monitor.step(samples=1):
+            torch.ones(4, 4) @ torch.ones(4, 4)
+            time.sleep(0.05)
+        times.append(time.monotonic() - begin)
+        if step == 3 and dist.get_rank() == 1:
+            os._exit(0)
+    begin = time.monotonic()
+    monitor.finish()
+    report = {"notes": monitor.status["notes"], "longest": max(times), "finish": time.monotonic() - begin}
+    (Path(directory) / "report.json").write_text(json.dumps(report))
+    os._exit(0)
 
 
 class Counting(dist.ProcessGroup):
