@@ -19,21 +19,6 @@ std::uint64_t sum(const std::array<std::uint64_t, dtype_count>& by_dtype) {
   return total;
 }
 
-void put(StepRecord& record, const FlopEstimate& flops, FlopsSource source) {
-  record.model_flops_by_dtype = flops.model;
-  record.hardware_flops_by_dtype = flops.hardware;
-  record.model_flops = Flops{static_cast<WideInt>(sum(flops.model))};
-  record.hardware_flops = Flops{static_cast<WideInt>(sum(flops.hardware))};
-  record.recompute_flops = Flops{static_cast<WideInt>(flops.recompute)};
-  record.flops_source = source;
-}
-
-FlopEstimate counted_flops(const StepRecord& record) {
-  return {.model = record.model_flops_by_dtype,
-          .hardware = record.hardware_flops_by_dtype,
-          .recompute = static_cast<std::uint64_t>(record.recompute_flops.value_or(Flops{}).value)};
-}
-
 FlopEstimate scaled(const FlopEstimate& flops, double factor) {
   if (factor == 1) return flops;
   FlopEstimate out;
@@ -49,6 +34,21 @@ FlopEstimate scaled(const FlopEstimate& flops, double factor) {
 }
 
 }  // namespace
+
+void set_flops(StepRecord& record, const FlopEstimate& flops, FlopsSource source) {
+  record.model_flops_by_dtype = flops.model;
+  record.hardware_flops_by_dtype = flops.hardware;
+  record.model_flops = Flops{static_cast<WideInt>(sum(flops.model))};
+  record.hardware_flops = Flops{static_cast<WideInt>(sum(flops.hardware))};
+  record.recompute_flops = Flops{static_cast<WideInt>(flops.recompute)};
+  record.flops_source = source;
+}
+
+FlopEstimate flops_of(const StepRecord& record) {
+  return {.model = record.model_flops_by_dtype,
+          .hardware = record.hardware_flops_by_dtype,
+          .recompute = static_cast<std::uint64_t>(record.recompute_flops.value_or(Flops{}).value)};
+}
 
 void FlopResolver::set_counter(std::optional<double> flops_per_second, std::string_view reason) {
   counter_ = flops_per_second;
@@ -78,7 +78,7 @@ std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
 
 void FlopResolver::learn(Slot& slot, const std::optional<FlopEstimate>& estimated) {
   StepRecord& record = slot.record;
-  const FlopEstimate counted = counted_flops(record);
+  const FlopEstimate counted = flops_of(record);
   const auto predicted = predict(slot, estimated);
   const auto model = static_cast<double>(sum(counted.model));
   if (predicted && model > 0) {
@@ -110,13 +110,13 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
   StepRecord& record = slot.record;
   const auto same = measured_.find(slot.shape.signature);
   if (const auto predicted = predict(slot, estimated)) {
-    put(record, *predicted, FlopsSource::calibrated);
+    set_flops(record, *predicted, FlopsSource::calibrated);
     record.calibration_age =
         record.effective_step -
         (same != measured_.end() ? same->second.effective_step : last_measured_);
     if (factor_) record.calibration_error = *factor_ - 1;
   } else if (estimated) {
-    put(record, *estimated, FlopsSource::estimate);
+    set_flops(record, *estimated, FlopsSource::estimate);
     record.flops_note = "nothing was measured yet";
   } else {
     record.flops_note = slot.shape.known() ? "this shape was not measured yet"
@@ -133,7 +133,7 @@ void FlopResolver::resolve(Slot& slot) {
   if (slot.counted) {
     if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
       record.counted_flops = record.model_flops;
-      put(record, *estimated, FlopsSource::estimate);
+      set_flops(record, *estimated, FlopsSource::estimate);
       record.flops_note =
           "the count is under half of the estimate: some kernels pass by the dispatcher";
       return;
@@ -145,7 +145,7 @@ void FlopResolver::resolve(Slot& slot) {
   }
   switch (options_.mode) {
     case Mode::estimate:
-      if (estimated) put(record, *estimated, FlopsSource::estimate);
+      if (estimated) set_flops(record, *estimated, FlopsSource::estimate);
       break;
     case Mode::automatic:
     case Mode::smart:
@@ -169,7 +169,7 @@ void FlopResolver::resolve(Slot& slot) {
   }
   if (record.flops_source == FlopsSource::none && estimated && estimator_ != nullptr &&
       options_.mode == Mode::automatic) {
-    put(record, *estimated, FlopsSource::estimate);
+    set_flops(record, *estimated, FlopsSource::estimate);
   }
 }
 

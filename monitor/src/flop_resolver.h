@@ -17,6 +17,10 @@
 
 namespace flopmeter {
 
+/// FLOPs of a step put into its record, and taken from it.
+void set_flops(StepRecord& record, const FlopEstimate& flops, FlopsSource source);
+FlopEstimate flops_of(const StepRecord& record);
+
 class FlopResolver {
  public:
   FlopResolver(Options options, const FlopEstimator* estimator, MeasurePlan& plan)

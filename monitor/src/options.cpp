@@ -138,6 +138,7 @@ constexpr PathArray<1> p_console = {"system.perf_console_output"};
 constexpr PathArray<1> p_memory = {"system.perf_memory_tracking"};
 constexpr PathArray<1> p_breakdown = {"system.perf_breakdown"};
 constexpr PathArray<1> p_files = {"system.perf_max_log_files"};
+constexpr PathArray<1> p_broadcast = {"monitoring.performance_monitoring.broadcast_from_rank0"};
 constexpr PathArray<1> p_mode = {"monitoring.mfu_calculation_mode"};
 constexpr PathArray<3> p_measure = {"monitoring.performance_monitoring.measure_flops_frequency",
                                     "monitoring.flops_profile_freq",
@@ -361,6 +362,20 @@ constexpr auto rows = std::to_array<OptionRow>({
      "largest size of a growing file; then every second record is left out, and so on",
      parse_count<&O::disk_limit_mib, 1>,
      show<&O::disk_limit_mib>},
+    {"broadcast",
+     p_broadcast,
+     "",
+     false,
+     "rank 0 counts and tells the other ranks every log interval, on a process group of its own",
+     parse_switch<&O::broadcast>,
+     show<&O::broadcast>},
+    {"broadcast_deadline",
+     {},
+     "",
+     false,
+     "milliseconds after which the broadcast is given up for good",
+     parse_count<&O::broadcast_deadline, 1>,
+     show<&O::broadcast_deadline>},
     {"data_parallel",
      {},
      "",

@@ -74,6 +74,10 @@ Connections with_layout(const Options& options, Connections connections) {
   const auto take = [](int& size, int option) {
     if (option > 0) size = option;
   };
+  if (options.broadcast && connections.exchange != nullptr && connections.exchange->rank() != 0) {
+    connections.source = nullptr;  // rank 0 measures
+    connections.estimator = nullptr;
+  }
   take(world.data_parallel, options.data_parallel);
   take(world.tensor_parallel, options.tensor_parallel);
   take(world.pipeline_parallel, options.pipeline_parallel);
@@ -93,6 +97,9 @@ Monitor::Session::Session(Options options, Connections connections)
       generation_(fork_generation()),
       builder_(connections_.peaks),
       resolver_(options_, connections_.estimator, noter_.plan()),
+      broadcast_(options_.broadcast ? connections_.exchange : nullptr,
+                 options_.log_interval,
+                 std::chrono::milliseconds{options_.broadcast_deadline}),
       sinks_([this](const std::string& text) { note(text); }) {}
 
 void Monitor::Session::note(const std::string& text) {
@@ -197,6 +204,7 @@ void Monitor::Session::measure_memory(StepRecord& record, std::int64_t now_ns) {
 void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   StepRecord& record = slot.record;
   resolver_.resolve(slot);
+  if (const auto trouble = broadcast_.share(record)) note(*trouble);
   measure_memory(record, now_ns);
   builder_.finish(record);
   if (record.model_flops && !record.mfu && !warned_peak_) {

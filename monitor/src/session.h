@@ -5,6 +5,7 @@
 // returns delays nobody's exit.
 #pragma once
 
+#include "broadcast.h"
 #include "flop_resolver.h"
 #include "fork_guard.h"
 #include "ring.h"
@@ -63,6 +64,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   // Of the writing thread.
   StepBuilder builder_;
   FlopResolver resolver_;
+  Broadcast broadcast_;
   std::optional<RunStatistics> statistics_;
   SinkDriver sinks_;
   std::unique_ptr<FlopCounters> counters_;

@@ -83,6 +83,7 @@ class Monitor:
         source: Any,
         world: World,
         replicated: bool,
+        exchange: int,
         devices: int,
         details: str,
     ) -> None: ...

@@ -107,6 +107,7 @@ class Monitor:
             parts.source,
             world,
             bool(self._options.values()["replicated_modules"]),
+            _setup.exchange_of(self._options),
             devices,
             parts.details,
         )

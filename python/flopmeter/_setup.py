@@ -186,6 +186,21 @@ def world_of(rank: int | None, world_size: int | None, data_parallel: int | None
     return world
 
 
+def exchange_of(options: _flopmeter.Options) -> int:
+    """The address of what broadcasts rank 0's measurement, on a process group of its own; 0 where nothing does.
+
+    All ranks must come here alike: making a group is a collective.
+    """
+    if options.values()["broadcast"] != "true" or options.values()["enabled"] != "true":
+        return 0
+    distributed = getattr(torch_module(), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        say("broadcast: torch.distributed is not initialized, so each rank measures for itself; make the monitor after it")
+        return 0
+    group = distributed.new_group(backend="gloo")
+    return torch_adapter().make_exchange(group.group_name)
+
+
 def replicated_hooks(model: Any, options: _flopmeter.Options) -> ModuleHooks | None:
     """Hooks that mark the modules which all tensor-parallel ranks run alike."""
     patterns = options.values()["replicated_modules"]

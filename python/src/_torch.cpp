@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The torch adapter for Python.  Includes no torch header: the adapter's public ones hide it.
+#include <flopmeter/torch/c10d_exchange.h>
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
 #include <flopmeter/torch/survey.h>
@@ -149,6 +150,16 @@ PYBIND11_MODULE(_torch, m) {
         return reinterpret_cast<std::uintptr_t>(
             static_cast<FlopSource*>(&self));  // NOLINT: across extension modules
       });
+  m.def(
+      "make_exchange",
+      [](const std::string& group_name) {
+        auto made = make_c10d_exchange(group_name);
+        if (!made) throw std::runtime_error(made.error().message);
+        // Kept for ever: a broadcast may be under way when the program ends.
+        return reinterpret_cast<std::uintptr_t>(
+            (*made).release());  // NOLINT: across extension modules
+      },
+      "The address of an exchange over the process group of this name.");
   m.def("register_op", [](const std::string& name, const py::function& rule) {
     check(register_op(name, python_rule(rule)));
   });

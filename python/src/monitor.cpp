@@ -33,6 +33,7 @@ class PythonMonitor {
                 py::object source,
                 const World& world,
                 bool replicated,
+                std::uintptr_t exchange,
                 int devices,
                 std::string details)
       : dtype_(dtype_named(dtype)),
@@ -45,6 +46,7 @@ class PythonMonitor {
                        convention,
                        world,
                        replicated,
+                       exchange,
                        devices,
                        std::move(details))) {}
 
@@ -126,6 +128,7 @@ class PythonMonitor {
                 const std::string& convention,
                 const World& world,
                 bool replicated,
+                std::uintptr_t exchange,
                 int devices,
                 std::string details) {
     if (model) shared_->estimator = take(make_estimator(*model, training, convention, dtype_));
@@ -139,6 +142,7 @@ class PythonMonitor {
     connections.convention = convention;
     connections.world = world;
     connections.replicated = replicated;
+    connections.exchange = reinterpret_cast<Exchange*>(exchange);  // NOLINT: as the source
     connections.devices = devices;
     connections.run_json_extra = std::move(details);
     connections.device_memory = [shared = shared_] {
@@ -233,6 +237,7 @@ void bind_monitor(py::module_& m) {
                     py::object,
                     const World&,
                     bool,
+                    std::uintptr_t,
                     int,
                     std::string>(),
            py::arg("options"),
@@ -244,6 +249,7 @@ void bind_monitor(py::module_& m) {
            py::arg("source"),
            py::arg("world"),
            py::arg("replicated"),
+           py::arg("exchange"),
            py::arg("devices"),
            py::arg("details"))
       .def("begin", &P::begin, py::arg("samples"), py::arg("tokens"))

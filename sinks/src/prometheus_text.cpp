@@ -103,6 +103,10 @@ std::string PrometheusText::text() const {
                  "\",device=\"" + escaped(run_.peaks.device) + "\",host=\"" + escaped(run_.host) +
                  "\",local_rank=\"" + std::to_string(run_.local_rank) + "\"");
   out.single("flopmeter_world_size", "gauge", "Ranks of the run", std::to_string(run_.world_size));
+  out.single("flopmeter_data_parallel_size",
+             "gauge",
+             "Ranks of the run that work on different samples",
+             std::to_string(run_.data_parallel));
   bool any_peak = false;
   for (std::size_t i = 0; i < dtype_count; ++i) {
     if (!run_.peaks.peaks[i]) continue;

@@ -18,6 +18,18 @@
 #endif
 
 namespace flopmeter::torch_adapter {
+namespace {
+
+constinit thread_local bool own_collective = false;
+
+}  // namespace
+
+OwnCollective::OwnCollective() {
+  own_collective = true;
+}
+OwnCollective::~OwnCollective() {
+  own_collective = false;
+}
 
 #ifdef FLOPMETER_HAS_C10D
 namespace {
@@ -62,7 +74,7 @@ void end_with(const c10::IValue* result) {
 
 void timed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & keys_below;
-  if (below.highestPriorityTypeId() != c10::DispatchKey::CPU) {
+  if (below.highestPriorityTypeId() != c10::DispatchKey::CPU || own_collective) {
     op.redispatchBoxed(below, stack);
     return;
   }

@@ -5,6 +5,7 @@
 // throws, blocks, allocates or enters the kernel on the caller's thread.
 #pragma once
 
+#include <flopmeter/core/exchange.h>
 #include <flopmeter/core/flop_estimator.h>
 #include <flopmeter/core/flop_source.h>
 #include <flopmeter/core/peak_table.h>
@@ -60,6 +61,7 @@ struct DeviceMemory {
 struct Connections {
   FlopSource* source = nullptr;        ///< counts; none: no counting
   FlopEstimator* estimator = nullptr;  ///< estimates; none: no estimate
+  Exchange* exchange = nullptr;        ///< for the broadcast of rank 0's measurement
   PeakTable peaks;
   std::string convention = "model-v1";
   World world;  ///< which rank of how many; data_parallel and the other sizes where known

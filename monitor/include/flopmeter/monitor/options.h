@@ -61,6 +61,8 @@ struct Options {
   std::vector<std::string> sinks;  ///< more of "name:target"
   int disk_limit_mib = 256;
 
+  bool broadcast = false;         ///< rank 0 measures and tells the others; needs an Exchange
+  int broadcast_deadline = 1000;  ///< milliseconds
   int data_parallel = 0;    ///< ranks that work on different samples; 0: what the others leave
   int tensor_parallel = 0;  ///< this and those below, 0: as the Connections say
   int pipeline_parallel = 0;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MPI's profiling interface: every MPI_ function may be defined again, and calls the original under
+// its PMPI_ name.  Those that wait for other ranks are timed.
+#include <flopmeter/core/communication.h>
+
+#include <mpi.h>
+
+namespace {
+
+struct Timed {
+  Timed() noexcept { flopmeter::collective_began(); }
+  ~Timed() { flopmeter::collective_ended(); }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+  Timed(Timed&&) = delete;
+  Timed& operator=(Timed&&) = delete;
+};
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Allreduce(
+    const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Allreduce(from, to, count, type, op, group);
+}
+
+int MPI_Reduce(
+    const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Reduce(from, to, count, type, op, root, group);
+}
+
+int MPI_Reduce_scatter_block(
+    const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Reduce_scatter_block(from, to, count, type, op, group);
+}
+
+int MPI_Reduce_scatter(
+    const void* from, void* to, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Reduce_scatter(from, to, counts, type, op, group);
+}
+
+int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Bcast(buffer, count, type, root, group);
+}
+
+int MPI_Allgather(const void* from,
+                  int from_count,
+                  MPI_Datatype from_type,
+                  void* to,
+                  int to_count,
+                  MPI_Datatype to_type,
+                  MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Allgather(from, from_count, from_type, to, to_count, to_type, group);
+}
+
+int MPI_Allgatherv(const void* from,
+                   int from_count,
+                   MPI_Datatype from_type,
+                   void* to,
+                   const int* to_counts,
+                   const int* offsets,
+                   MPI_Datatype to_type,
+                   MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Allgatherv(from, from_count, from_type, to, to_counts, offsets, to_type, group);
+}
+
+int MPI_Alltoall(const void* from,
+                 int from_count,
+                 MPI_Datatype from_type,
+                 void* to,
+                 int to_count,
+                 MPI_Datatype to_type,
+                 MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Alltoall(from, from_count, from_type, to, to_count, to_type, group);
+}
+
+int MPI_Alltoallv(const void* from,
+                  const int* from_counts,
+                  const int* from_offsets,
+                  MPI_Datatype from_type,
+                  void* to,
+                  const int* to_counts,
+                  const int* to_offsets,
+                  MPI_Datatype to_type,
+                  MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Alltoallv(
+      from, from_counts, from_offsets, from_type, to, to_counts, to_offsets, to_type, group);
+}
+
+int MPI_Barrier(MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Barrier(group);
+}
+
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  const Timed timed;
+  return PMPI_Wait(request, status);
+}
+
+int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  const Timed timed;
+  return PMPI_Waitall(count, requests, statuses);
+}
+
+}  // extern "C"

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A training loop of MPI ranks, with one that dawdles; rank 0 reads the run back and checks it.
+// Then again with rank 0 measuring for all.
+#include <flopmeter/monitor/monitor.h>
+#include <flopmeter/mpi/mpi_exchange.h>
+#include <flopmeter/runs/merge.h>
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+namespace flopmeter {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int steps = 12;
+constexpr int slow_rank = 1;
+int failures = 0;
+
+void expect(bool right, const char* what) {
+  if (right) return;
+  ++failures;
+  std::fprintf(stderr, "four_ranks: %s is wrong\n", what);
+}
+
+/// The same folder on all ranks.
+std::string shared_directory() {
+  std::string name = (std::filesystem::temp_directory_path() / "flopmeter_XXXXXX").string();
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0 && mkdtemp(name.data()) == nullptr) std::abort();
+  MPI_Bcast(name.data(), static_cast<int>(name.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+  return name;
+}
+
+void train(const std::string& directory, Exchange* exchange) {
+  const World world = mpi_world();
+  Options options;
+  options.directory = directory;
+  options.console = false;
+  options.log_interval = 3;
+  options.broadcast = exchange != nullptr;
+  options.broadcast_deadline = 20'000;
+  Connections connections;
+  connections.world = world;
+  connections.exchange = exchange;
+  connections.peaks.set(Dtype::fp32, {1e9});
+  auto monitor = Monitor::start(options, std::move(connections));
+  if (!monitor) std::abort();
+  double value = world.rank;
+  for (int i = 0; i < steps; ++i) {
+    StepInput input{.samples = 2, .tokens = 64};
+    if (exchange == nullptr || world.rank == 0) {
+      input.flops = Flops{1'000'000 + world.rank};
+      input.flops_dtype = Dtype::fp32;
+    }
+    auto step = (*monitor).step(input);
+    std::this_thread::sleep_for(world.rank == slow_rank ? 40ms : 10ms);
+    double sum = 0;
+    MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  }
+  (*monitor).finish();
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+MergedRun merged(const std::string& directory) {
+  const auto run = open_run(directory);
+  if (!run) std::abort();
+  return merge_ranks(*run);
+}
+
+void check_world(const MergedRun& run) {
+  expect(run.world_size == 4 && run.missing.empty(), "the world");
+  expect(run.totals.model_flops == Flops{steps * (4'000'000 + 6)}, "the sum of model FLOPs");
+  expect(run.totals.tokens == std::int64_t{steps} * 4 * 64, "the sum of tokens");
+  for (const RankSummary& rank : run.ranks) {
+    expect((rank.score.verdict == Verdict::slow) == (rank.rank == slow_rank), "a verdict");
+    expect(rank.waited_seconds.has_value(), "the time in collectives");
+  }
+}
+
+void check_broadcast(const std::string& directory) {
+  const auto run = open_run(directory);
+  if (!run) std::abort();
+  for (int rank = 1; rank < 4; ++rank) {
+    const auto records = read_window(*run, rank);
+    expect(records.size() == steps, "the number of records");
+    for (const StepRecord& record : records) {
+      expect(record.model_flops == Flops{1'000'000}, "a received figure");
+      expect(record.flops_source == FlopsSource::received, "its source");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flopmeter
+
+int main(int argc, char** argv) {
+  using namespace flopmeter;  // NOLINT(google-build-using-namespace)
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  const std::string first = shared_directory();
+  const std::string second = shared_directory();
+  train(first, nullptr);
+  auto exchange = make_mpi_exchange();
+  expect(exchange.has_value(), "the exchange");
+  if (exchange) train(second, (*exchange).get());
+  if (mpi_world().rank == 0) {
+    check_world(merged(first));
+    check_broadcast(second);
+    std::filesystem::remove_all(first);
+    std::filesystem::remove_all(second);
+  }
+  MPI_Finalize();
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/broadcast.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace flopmeter {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+/// A wire: what rank 0 put on it last.
+struct Wire {
+  std::vector<std::byte> bytes;
+  bool cut = false;
+};
+
+class WireExchange final : public Exchange {
+ public:
+  WireExchange(Wire& wire, int rank) : wire_(wire), rank_(rank) {}
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int world_size() const override { return 2; }
+  bool broadcast(std::span<std::byte> bytes, std::chrono::milliseconds) override {
+    ++calls;
+    if (wire_.cut) return false;
+    if (rank_ == 0) {
+      wire_.bytes.assign(bytes.begin(), bytes.end());
+    } else {
+      std::copy(wire_.bytes.begin(), wire_.bytes.end(), bytes.begin());
+    }
+    return true;
+  }
+  int calls = 0;
+
+ private:
+  Wire& wire_;
+  int rank_;
+};
+
+StepRecord step(std::int64_t effective_step, std::uint64_t flops = 0) {
+  StepRecord record;
+  record.effective_step = effective_step;
+  if (flops == 0) return record;
+  record.model_flops = Flops{static_cast<WideInt>(flops)};
+  record.model_flops_by_dtype[0] = flops;
+  record.flops_source = FlopsSource::counted;
+  return record;
+}
+
+TEST(Broadcast, others_show_rank_0s_figure_and_its_age) {
+  Wire wire;
+  WireExchange first{wire, 0};
+  WireExchange second{wire, 1};
+  Broadcast sender{&first, 3, 10ms};
+  Broadcast receiver{&second, 3, 10ms};
+  for (std::int64_t i = 0; i < 7; ++i) {
+    StepRecord measured = step(i, 100 + static_cast<std::uint64_t>(i));
+    EXPECT_FALSE(sender.share(measured));
+    StepRecord received = step(i);
+    EXPECT_FALSE(receiver.share(received));
+    EXPECT_EQ(received.model_flops, Flops{100 + i / 3 * 3});
+    EXPECT_EQ(received.flops_source, FlopsSource::received);
+    EXPECT_EQ(received.calibration_age, i % 3);
+  }
+  EXPECT_EQ(second.calls, 3);
+}
+
+TEST(Broadcast, is_given_up_once_when_the_deadline_passes) {
+  Wire wire;
+  WireExchange first{wire, 0};
+  WireExchange second{wire, 1};
+  Broadcast sender{&first, 1, 10ms};
+  Broadcast receiver{&second, 1, 10ms};
+  StepRecord measured = step(0, 5);
+  StepRecord record = step(0);
+  EXPECT_FALSE(sender.share(measured));
+  EXPECT_FALSE(receiver.share(record));
+  wire.cut = true;
+  record = step(1);
+  EXPECT_THAT(receiver.share(record).value_or(""), HasSubstr("within 10 ms"));
+  EXPECT_EQ(record.model_flops, Flops{5});
+  record = step(2);
+  EXPECT_FALSE(receiver.share(record));
+  EXPECT_EQ(second.calls, 2);
+}
+
+TEST(Broadcast, a_figure_for_another_step_is_not_taken) {
+  Wire wire;
+  WireExchange first{wire, 0};
+  WireExchange second{wire, 1};
+  Broadcast sender{&first, 1, 10ms};
+  Broadcast receiver{&second, 1, 10ms};
+  StepRecord measured = step(3, 5);
+  EXPECT_FALSE(sender.share(measured));
+  StepRecord record = step(4);
+  EXPECT_THAT(receiver.share(record).value_or(""), HasSubstr("another step"));
+  EXPECT_EQ(record.model_flops, std::nullopt);
+}
+
+}  // namespace
+}  // namespace flopmeter

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""However the work is split over ranks, the world's sums are those of one process that does all of it."""
+
+import json
+
+import flopmeter
+import pytest
+from conftest import launch, ranks_of
+from network import SAMPLES, TOKENS, Network, batch
+from worker import STEPS
+
+PEAK = 1e12
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """One process: FLOPs of a step, and of its head, which tensor parallelism leaves whole on all ranks."""
+    model = Network()
+    with flopmeter.count(modules=model) as count:
+        model(batch()).sum().backward()
+    head = sum(sum(flops) for name, flops in count.by_module.items() if name.split(".")[0] == "2")
+    return count.model_flops, count.hardware_flops, head
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("layout", ["ddp", "fsdp", "tensor", "pipeline"])
+def test_the_world_is_one_process(layout, ranks, alone, request):
+    runs = request.getfixturevalue("two_ranks" if ranks == 2 else "four_ranks")
+    model_flops, hardware_flops, head = alone
+    merged = ranks_of(runs[layout])
+    totals = merged["totals"]
+    assert merged["world_size"] == ranks
+    assert totals["complete_steps"] == STEPS and totals["incomplete_steps"] == 0
+    assert totals["model_flops"] == STEPS * model_flops
+    # Both ranks of a tensor-parallel group execute the head.
+    assert totals["hardware_flops"] == STEPS * (hardware_flops + (head if layout == "tensor" else 0))
+    assert totals["samples"] == STEPS * SAMPLES
+    assert totals["tokens"] == STEPS * TOKENS
+    assert totals["tokens_per_second"] == pytest.approx(STEPS * TOKENS / totals["seconds"])
+    assert totals["mfu"] == pytest.approx(STEPS * model_flops / (PEAK * ranks * totals["seconds"]))
+
+
+def test_run_json_holds_the_layout(two_ranks):
+    world = json.loads((two_ranks["tensor"] / "run.json").read_text())["world"]
+    assert (world["size"], world["data_parallel"], world["tensor_parallel"]) == (2, 1, 2)
+
+
+def test_communication_is_seen_in_each_layout(two_ranks):
+    for layout in ("ddp", "fsdp", "tensor", "pipeline"):
+        for rank in ranks_of(two_ranks[layout])["ranks"]:
+            assert rank["waited_seconds"] + rank["overlapped_seconds"] > 0, (layout, rank)
+
+
+def test_the_late_rank_inside_ddp_is_named(two_ranks):
+    merged = ranks_of(two_ranks["late"])
+    first, second = merged["ranks"]
+    assert first["seconds"] == pytest.approx(second["seconds"], rel=0.3)  # their step times do not tell
+    assert first["waited_seconds"] > 8 * 0.1
+    assert [rank["verdict"] for rank in merged["ranks"]] == ["normal", "slow"]
+    assert second["lead_seconds"] > 0.02
+    assert merged["missing_signals"] == []
+
+
+def records(directory, rank):
+    (file,) = directory.glob(f"records_*.rank{rank}.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_rank_0_measures_for_all(two_ranks, alone):
+    for record in records(two_ranks["broadcast"], 0):
+        assert (record["flops_source"], record["model_flops"]) == ("counted", alone[0])
+    for record in records(two_ranks["broadcast"], 1):  # has half the work, and does not count
+        assert (record["flops_source"], record["model_flops"]) == ("received", alone[0])
+        assert record["calibration_age"] == record["effective_step"] % 2
+    names = {path.name.split("_2")[0] for path in two_ranks["broadcast"].iterdir()}
+    assert names == {"records", "run.json", "perf_metrics", "perf_summary", "perf_realtime.log"}
+
+
+def test_a_dead_rank_costs_the_others_the_deadline_once(tmp_path):
+    directory = launch(tmp_path, 2, "dead")["dead"]
+    report = json.loads((directory / "report.json").read_text())
+    assert [note for note in report["notes"] if "not exchanged within 2000 ms" in note] == report["notes"]
+    assert len(report["notes"]) == 1
+    assert report["longest"] < 1.5  # no step waited for it
+    assert report["finish"] < 2.5
+    assert len(records(directory, 0)) == 30
+    assert ranks_of(directory)["behind"] == [1]
+
+
+def test_the_monitor_adds_no_collective(two_ranks):
+    for rank in (0, 1):
+        without, with_monitor = json.loads((two_ranks["counted"] / f"collectives.{rank}.json").read_text())
+        assert without["calls"]["allreduce"] >= STEPS  # the counter counts
+        assert with_monitor == without

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank, started by torchrun: trains the network under each layout named, one run directory for each."""
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import flopmeter
+import torch
+import torch.distributed as dist
+from network import SAMPLES, TOKENS, Network, batch
+from torch import nn
+
+STEPS = 3
+
+
+def monitored(directory, model, steps=STEPS, **options):
+    return flopmeter.Monitor(directory, model=model, console=False, peak_tflops=1, mode="profiler", flops_profile_freq=1, **options)
+
+
+def train(directory, model, samples, forward_backward, **options):
+    """``samples`` of this rank's batch are what it tells."""
+    monitor = monitored(directory, model, **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(STEPS):
+        with monitor.step(samples=samples, tokens=samples * TOKENS // SAMPLES):
+            forward_backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    monitor.finish()
+
+
+def ddp(directory):
+    samples = SAMPLES // dist.get_world_size()
+    model = nn.parallel.DistributedDataParallel(Network())
+    train(directory, model, samples, lambda: model(batch(samples)).sum().backward())
+
+
+def fsdp(directory):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model = Network()
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in model:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    samples = SAMPLES // dist.get_world_size()
+    train(directory, model, samples, lambda: model(batch(samples)).sum().backward())
+
+
+def groups(size):
+    """The group of this rank among groups of successive ranks, its place in it, and how many groups there are."""
+    made = [dist.new_group(list(range(first, first + size))) for first in range(0, dist.get_world_size(), size)]
+    return made[dist.get_rank() // size], dist.get_rank() % size, len(made)
+
+
+def tensor(directory):
+    group, _, replicas = groups(2)
+    samples = SAMPLES // replicas
+    model = Network(2, group)
+    train(directory, model, samples, lambda: model(batch(samples)).sum().backward(), tensor_parallel=2, replicated_modules="2")
+
+
+def pipeline(directory):
+    _, stage, replicas = groups(2)
+    other = dist.get_rank() ^ 1
+    samples = SAMPLES // replicas
+    whole = Network()
+    model = whole[0] if stage == 0 else whole[1:]
+
+    def forward_backward():
+        for _ in range(2):  # micro-batches
+            x = batch(samples // 2)
+            if stage == 0:
+                y = model(x)
+                dist.send(y.detach(), other)
+                gradient = torch.empty_like(y)
+                dist.recv(gradient, other)
+                y.backward(gradient)
+            else:
+                x = torch.empty_like(x)
+                dist.recv(x, other)
+                x.requires_grad_()
+                model(x).sum().backward()
+                dist.send(x.grad, other)
+
+    train(directory, model, samples, forward_backward, pipeline_parallel=2)
+
+
+def late(directory):
+    """Rank 1 dawdles inside backward, before DDP's collectives."""
+    plain = Network()
+    if dist.get_rank() == 1:
+        plain[2].words.weight.register_hook(lambda gradient: time.sleep(0.15))
+    model = nn.parallel.DistributedDataParallel(plain)
+    monitor = monitored(directory, model, log_interval=2)
+    for _ in range(8):
+        with monitor.step(samples=SAMPLES):
+            model(batch()).sum().backward()
+    monitor.finish()
+
+
+def broadcast(directory):
+    """Rank 0 measures for both."""
+    samples = SAMPLES if dist.get_rank() == 0 else SAMPLES // 2
+    model = nn.parallel.DistributedDataParallel(Network())
+    monitor = monitored(directory, model, log_interval=2, broadcast=True, broadcast_deadline=30_000)
+    for _ in range(4):
+        with monitor.step(samples=samples):
+            model(batch(samples)).sum().backward()
+    monitor.finish()
+
+
+def dead(directory):
+    """Rank 1 dies; rank 0 goes on in a loop without collectives, and ends the program itself."""
+    monitor = monitored(directory, None, log_interval=1, broadcast=True, broadcast_deadline=2000)
+    times = []
+    for step in range(30):
+        begin = time.monotonic()
+        with monitor.step(samples=1):
+            torch.ones(4, 4) @ torch.ones(4, 4)
+            time.sleep(0.05)
+        times.append(time.monotonic() - begin)
+        if step == 3 and dist.get_rank() == 1:
+            os._exit(0)
+    begin = time.monotonic()
+    monitor.finish()
+    report = {"notes": monitor.status["notes"], "longest": max(times), "finish": time.monotonic() - begin}
+    (Path(directory) / "report.json").write_text(json.dumps(report))
+    os._exit(0)
+
+
+class Counting(dist.ProcessGroup):
+    """The process group that DDP is given: passes everything on and counts it."""
+
+    def __init__(self, inner):
+        super().__init__(inner.rank(), inner.size())
+        self.inner, self.calls = inner, Counter()
+
+    def getBackendName(self):
+        return "counting"
+
+    def __getattribute__(self, name):
+        if name in ("allreduce", "broadcast", "allgather", "barrier", "send", "recv", "reduce_scatter", "_allgather_base"):
+            self.calls[name] += 1
+            return getattr(self.inner, name)
+        return super().__getattribute__(name)
+
+
+def counted(directory):
+    """How often DDP uses its group, without a monitor and with one."""
+    seen = []
+    for watch in (False, True):
+        group = Counting(dist.group.WORLD)
+        model = nn.parallel.DistributedDataParallel(Network(), process_group=group)
+        before = dist.group.WORLD._get_sequence_number_for_group()
+        monitor = monitored(directory, model) if watch else None
+        for _ in range(STEPS):
+            if monitor is not None:
+                monitor.begin_step(samples=SAMPLES)
+            model(batch()).sum().backward()
+            if monitor is not None:
+                monitor.end_step()
+        if monitor is not None:
+            monitor.finish()
+        sequence = dist.group.WORLD._get_sequence_number_for_group() - before
+        seen.append({"calls": dict(group.calls), "sequence": sequence, "groups": len(dist.distributed_c10d._world.pg_map)})
+    (Path(directory) / f"collectives.{dist.get_rank()}.json").write_text(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    for name in sys.argv[2:]:
+        directory = Path(sys.argv[1]) / name
+        directory.mkdir(parents=True, exist_ok=True)
+        torch.manual_seed(0)
+        globals()[name](directory)
+        dist.barrier()
+    dist.destroy_process_group()
