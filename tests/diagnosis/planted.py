@@ -24,10 +24,10 @@ VOCABULARY = 512
 class Plan:
     """One run: its sizes, and the faults in it (0 or False: not planted)."""
 
-    width: int = 256
-    heads: int = 8
+    width: int = 192
+    heads: int = 6
     layers: int = 3
-    length: int = 128
+    length: int = 64
     batch: int = 8
     steps: int = 40
     seed: int = 0
