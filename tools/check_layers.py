@@ -12,7 +12,8 @@ from pathlib import Path
 LAYERS = [
     ["core", "http"],
     ["catalog", "sources", "sinks"],
-    ["runs", "trace", "diagnosis"],
+    ["runs", "trace"],
+    ["diagnosis"],
     ["monitor"],
     ["adapters/torch", "adapters/mpi", "viewer"],
     ["python", "apps/cli", "apps/demo"],

@@ -6,6 +6,8 @@
 #include "screen.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/diagnosis.h>
+#include <flopmeter/diagnosis/run_evidence.h>
 #include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
@@ -33,6 +35,22 @@ std::string rate(const PeakTable& peaks, Dtype dtype) {
   return std::string{to_string(dtype)} + " " + (peak ? si(peak->value) + "FLOP/s" : "n/a");
 }
 
+/// What the diagnosis makes of a run that has just ended.
+void explain(const std::string& directory) {
+  const auto run = open_run(directory);
+  if (!run || (*run).ranks().empty()) return;
+  const auto diagnosis = diagnose(read_evidence(*run, (*run).ranks().front()));
+  if (!diagnosis || (*diagnosis).findings.empty()) return;
+  say("\nwhy act 1 was slow (flopmeter diagnose " + directory + "):");
+  for (const Finding& finding : (*diagnosis).findings) {
+    say("  " + finding.rule +
+        (finding.mfu_points ? " costs " + fixed(100 * *finding.mfu_points, 1) + " MFU points: "
+                            : ": ") +
+        finding.summary);
+    say("    remedy: " + finding.remedy);
+  }
+}
+
 void summary(const ActResult& bad, const ActResult& good, const std::string& directory) {
   say("");
   say("MFU " + percent(bad.mfu) + " -> " + percent(good.mfu) + ", " +
@@ -40,6 +58,8 @@ void summary(const ActResult& bad, const ActResult& good, const std::string& dir
       grouped(static_cast<WideInt>(good.tokens_per_second)) + " tokens/s, waiting for data " +
       percent(bad.data_share) + " -> " + percent(good.data_share) + " of the time");
   say("records, logs and TensorBoard files: " + directory + "/{slow,repaired}");
+  say("what changed, by cause: flopmeter compare " + directory + "/slow " + directory +
+      "/repaired");
   say("next: tail -f " + directory +
       "/repaired/perf_realtime.log, or attach it to your own training: README.md");
 }
@@ -84,6 +104,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "flopmeter-demo: %s\n", result->error().message.c_str());
     return 1;
   }
+  explain(directory + "/slow");
   summary(*bad, *good, directory);
   return 0;
 }

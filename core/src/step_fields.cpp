@@ -227,6 +227,8 @@ constexpr auto fields = std::to_array<Field>({
     {"phases", "evaluation", Unit::seconds, "evaluating between steps", get_phase<Phase::evaluation>, set_phase<Phase::evaluation>},
     {"phases", "other", Unit::seconds, "the rest of the step", get_phase<Phase::other>, set_phase<Phase::other>},
     {"", "overlapped_communication", Unit::seconds, "collective time that ran beside other work", get<&StepRecord::overlapped_communication>, set<&StepRecord::overlapped_communication>},
+    {"", "data_looks", Unit::count, "looks at the process while it waited for data", get<&StepRecord::data_looks>, set<&StepRecord::data_looks>},
+    {"", "data_busy_looks", Unit::count, "those looks at which it or one of its loader workers was running", get<&StepRecord::data_busy_looks>, set<&StepRecord::data_busy_looks>},
     {"memory_bytes", "rss", Unit::bytes, "resident memory of the process", get<&StepRecord::memory_rss_bytes>, set<&StepRecord::memory_rss_bytes>},
     {"memory_bytes", "rss_peak", Unit::bytes, "highest resident memory so far", get<&StepRecord::memory_rss_peak_bytes>, set<&StepRecord::memory_rss_peak_bytes>},
     {"memory_bytes", "device", Unit::bytes, "device memory allocated now", get<&StepRecord::memory_device_bytes>, set<&StepRecord::memory_device_bytes>},

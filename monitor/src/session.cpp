@@ -4,6 +4,7 @@
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/sinks/sinks.h>
+#include <flopmeter/sources/loader_activity.h>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -13,6 +14,8 @@
 #include <csignal>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace flopmeter {
 namespace {
@@ -100,6 +103,7 @@ Monitor::Session::Session(Options options, Connections connections)
       broadcast_(options_.broadcast ? connections_.exchange : nullptr,
                  options_.log_interval,
                  std::chrono::milliseconds{options_.broadcast_deadline}),
+      diagnosis_(connections_.peaks),
       sinks_([this](const std::string& text) { note(text); }) {}
 
 void Monitor::Session::note(const std::string& text) {
@@ -181,6 +185,7 @@ Result<void> Monitor::Session::start() {
   prepare_directory();
   if (const auto made = make_sinks(); !made) return made;
   noter_.calibrate();
+  training_thread_ = gettid();
   thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
   alive_.store(true, std::memory_order_release);
   return {};
@@ -201,8 +206,44 @@ void Monitor::Session::measure_memory(StepRecord& record, std::int64_t now_ns) {
   record.memory_device_reserved_bytes = device.reserved;
 }
 
+/// While the training thread waits for data: does anything prepare it, or do all wait for I/O?
+void Monitor::Session::look_at_loader() {
+  if (current_phase().load(std::memory_order_relaxed) != Phase::data) return;
+  const auto busy = thread_or_children_run(training_thread_);
+  if (!busy) return;
+  ++data_looks_;
+  if (*busy) ++data_busy_looks_;
+}
+
+/// Stores the survey that has ended, if one has; not beyond the disk limit.
+void Monitor::Session::take_survey() {
+  const auto survey = noter_.take_survey();
+  if (!survey) return;
+  std::string line;
+  JsonWriter json{line};
+  write_json(json, *survey);
+  line.push_back('\n');
+  diagnosis_.add(std::move(*survey));
+  survey_bytes_ += static_cast<std::int64_t>(line.size());
+  if (survey_bytes_ > run_.disk_limit_bytes) return;
+  std::ofstream file{
+      run_.directory + "/survey_" + run_.stamp + ".rank" + std::to_string(run_.rank) + ".jsonl",
+      std::ios::app | std::ios::binary};
+  file << line;
+  file.close();
+  if (!file) failed_writes_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Monitor::Session::say_findings(std::int64_t now_ns) {
+  if (const auto findings = diagnosis_.look(now_ns)) sinks_.found(*findings, now_ns);
+}
+
 void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   StepRecord& record = slot.record;
+  if (data_looks_ != 0) {
+    record.data_looks = std::exchange(data_looks_, 0);
+    record.data_busy_looks = std::exchange(data_busy_looks_, 0);
+  }
   resolver_.resolve(slot);
   if (const auto trouble = broadcast_.share(record)) note(*trouble);
   measure_memory(record, now_ns);
@@ -219,6 +260,7 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
     }
   }
   statistics_->add(record);
+  diagnosis_.add(record);
   record.failed_writes = sinks_.failures();
   const std::int64_t cpu = thread_cpu_nanoseconds();
   record.writer_seconds =
@@ -294,6 +336,12 @@ void Monitor::Session::run() noexcept {
     read_counters(now);
     const bool busy = ring_.size() > ring_.capacity() / 8;
     drain(now);
+    try {
+      look_at_loader();
+      take_survey();
+      say_findings(now);
+    } catch (...) {  // no memory: no survey, no finding
+    }
     if (now - flushed_ns >= flush_interval_ns) {
       flushed_ns = now;
       sinks_.flush(now);
@@ -304,9 +352,17 @@ void Monitor::Session::run() noexcept {
   }
   drain(monotonic_nanoseconds());
   std::vector<Finding> findings;
+  try {
+    take_survey();
+    findings = diagnosis_.findings();
+  } catch (...) {  // no memory: no survey, no finding
+  }
   {
     const std::lock_guard lock{mutex_};
-    findings.swap(findings_);
+    findings.insert(findings.begin(),
+                    std::make_move_iterator(findings_.begin()),
+                    std::make_move_iterator(findings_.end()));
+    findings_.clear();
   }
   sinks_.finish(findings);
   failed_writes_.store(sinks_.failures(), std::memory_order_relaxed);
@@ -320,7 +376,13 @@ void Monitor::Session::run() noexcept {
 
 void Monitor::Session::finish() noexcept {
   if (is_child() || !alive_.exchange(false)) return;
-  if (connections_.source != nullptr) connections_.source->enable(false);
+  if (connections_.source != nullptr) {
+    connections_.source->enable(false);
+    try {
+      static_cast<void>(connections_.source->end_survey());  // of a step that was left open
+    } catch (...) {
+    }
+  }
   bool stopped = false;
   {
     std::unique_lock lock{mutex_};

@@ -8,6 +8,7 @@
 #include "broadcast.h"
 #include "flop_resolver.h"
 #include "fork_guard.h"
+#include "live_diagnosis.h"
 #include "ring.h"
 #include "run_directory.h"
 #include "run_statistics.h"
@@ -50,6 +51,9 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   void drain(std::int64_t now_ns);
   void handle(Slot& slot, std::int64_t now_ns);
   void measure_memory(StepRecord& record, std::int64_t now_ns);
+  void look_at_loader();
+  void take_survey();
+  void say_findings(std::int64_t now_ns);
   void note(const std::string& text);
 
   Options options_;
@@ -66,6 +70,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   FlopResolver resolver_;
   Broadcast broadcast_;
   std::optional<RunStatistics> statistics_;
+  LiveDiagnosis diagnosis_;
   SinkDriver sinks_;
   std::unique_ptr<FlopCounters> counters_;
   double counter_total_ = 0;
@@ -73,6 +78,10 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   ProcessMemory memory_;
   std::int64_t memory_read_ns_ = 0;
   std::int64_t cpu_ns_ = 0;
+  pid_t training_thread_ = 0;
+  std::int64_t data_looks_ = 0;
+  std::int64_t data_busy_looks_ = 0;
+  std::int64_t survey_bytes_ = 0;
   bool warned_peak_ = false;
 
   mutable std::mutex

@@ -53,6 +53,11 @@ void SinkDriver::flush(std::int64_t now_ns) {
   }
 }
 
+void SinkDriver::found(const std::vector<Finding>& findings, std::int64_t now_ns) {
+  for (Entry& entry : entries_)
+    attempt(entry, now_ns, [&](Sink& sink) { return sink.found(findings); });
+}
+
 void SinkDriver::finish(const std::vector<Finding>& findings) {
   for (Entry& entry : entries_) {
     entry.not_before_ns = 0;

@@ -25,6 +25,7 @@ class SinkDriver {
 
   void write(const StepRecord& record, std::int64_t now_ns);
   void flush(std::int64_t now_ns);
+  void found(const std::vector<Finding>& findings, std::int64_t now_ns);
   void finish(const std::vector<Finding>& findings);
 
   [[nodiscard]] std::uint64_t failures() const { return failures_; }

@@ -47,7 +47,8 @@ StepNoter::StepNoter(const Options& options,
       counts_for_group_(tensor_rank_of(connections.world) == 0),
       devices_(connections.devices),
       ring_(ring),
-      plan_(options, connections.source != nullptr) {}
+      plan_(options, connections.source != nullptr),
+      survey_plan_(options) {}
 
 bool StepNoter::bad_call() noexcept {
   misuse_.fetch_add(1, std::memory_order_relaxed);
@@ -156,6 +157,7 @@ void StepNoter::begin_step(const StepInput& input) noexcept {
   record.tag = input.tag;
   add_batch(input);
   start_counting();
+  start_survey();
 }
 
 void StepNoter::micro_step(const StepInput& input) noexcept {
@@ -179,6 +181,46 @@ void StepNoter::start_counting() noexcept {
   if (wanted) before_ = source_->snapshot();
   now_.counted = wanted;
   measuring_.store(wanted, std::memory_order_relaxed);
+}
+
+/// The one thing here that may allocate and lock: on the few steps that are surveyed, and tagged
+/// so.
+void StepNoter::start_survey() noexcept {
+  if (surveying_) stop_survey(clock_.monotonic());  // of a step that was left open
+  if (source_ == nullptr || now_.record.tag != StepTag::train ||
+      !survey_plan_.wants(effective_steps_))
+    return;
+  try {
+    surveying_ = source_->begin_survey();
+  } catch (...) {
+    surveying_ = false;
+  }
+  if (surveying_) {
+    now_.record.tag = StepTag::survey;
+  } else {
+    survey_plan_.surveyed(effective_steps_, 0);  // not this time
+  }
+}
+
+void StepNoter::stop_survey(std::int64_t now) noexcept {
+  const std::int64_t step_ns =
+      now - now_.start_ns - phase_ns_[static_cast<std::size_t>(Phase::data)];
+  if (!surveying_) {
+    if (now_.record.tag == StepTag::train) train_step_ns_ = step_ns;
+    return;
+  }
+  surveying_ = false;
+  const double before = static_cast<double>(std::max<std::int64_t>(train_step_ns_, 1));
+  survey_plan_.surveyed(effective_steps_, static_cast<double>(step_ns) / before - 1);
+  try {
+    auto seen = source_->end_survey();
+    if (!seen) return;
+    seen->step = now_.record.step;
+    seen->time_unix = static_cast<double>(clock_.unix_time()) / 1e9;
+    const std::unique_ptr<SurveyResult> untaken{survey_.exchange(
+        std::make_unique<SurveyResult>(*std::move(seen)).release(), std::memory_order_acq_rel)};
+  } catch (...) {  // no memory: no survey
+  }
 }
 
 void StepNoter::stop_counting(std::int64_t step_ns) noexcept {
@@ -237,13 +279,16 @@ void StepNoter::end_step(const StepOutcome& outcome) noexcept {
   now_.record.grad_norm = outcome.grad_norm;
   now_.record.learning_rate = outcome.learning_rate;
   stop_counting(now - now_.start_ns);
+  stop_survey(now);
   last_step_ = now_.record.step;
   ++effective_steps_;
   emit(now);
 }
 
 void StepNoter::abandon_step() noexcept {
-  if (enter(false)) close();
+  if (!enter(false)) return;
+  if (surveying_) stop_survey(clock_.monotonic());
+  close();
 }
 
 /// Time that a phase spent waiting for collectives belongs to communication.

@@ -8,6 +8,7 @@
 #include "measure_plan.h"
 #include "ring.h"
 #include "slot.h"
+#include "survey_plan.h"
 
 #include <flopmeter/core/communication.h>
 #include <flopmeter/monitor/monitor.h>
@@ -15,6 +16,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace flopmeter {
 
@@ -25,6 +27,11 @@ class StepNoter {
             const Connections& connections,
             std::string_view convention,
             Ring<Slot>& ring);
+  StepNoter(const StepNoter&) = delete;
+  StepNoter& operator=(const StepNoter&) = delete;
+  StepNoter(StepNoter&&) = delete;
+  StepNoter& operator=(StepNoter&&) = delete;
+  ~StepNoter() { const auto untaken = take_survey(); }
 
   void begin_step(const StepInput& input) noexcept;
   void micro_step(const StepInput& input) noexcept;
@@ -49,6 +56,11 @@ class StepNoter {
     return misuse_.load(std::memory_order_relaxed);
   }
 
+  /// Any thread: the survey that ended last, once.
+  [[nodiscard]] std::unique_ptr<SurveyResult> take_survey() noexcept {
+    return std::unique_ptr<SurveyResult>{survey_.exchange(nullptr, std::memory_order_acq_rel)};
+  }
+
   /// Nanoseconds that one call of this class costs; measured once, at start.
   void calibrate() noexcept;
 
@@ -66,6 +78,8 @@ class StepNoter {
   void start_counting() noexcept;
   void stop_counting(std::int64_t step_ns) noexcept;
   void note_communication() noexcept;
+  void start_survey() noexcept;
+  void stop_survey(std::int64_t now) noexcept;
   void emit(std::int64_t now) noexcept;
 
   const Clock clock_;
@@ -79,6 +93,7 @@ class StepNoter {
   const std::int32_t devices_;
   Ring<Slot>& ring_;
   MeasurePlan plan_;
+  SurveyPlan survey_plan_;
 
   State state_ = State::idle;
   Slot now_;  ///< the open step
@@ -94,6 +109,8 @@ class StepNoter {
   std::uint32_t calls_ = 0;
   bool has_batch_ = false;
   bool counting_enabled_ = false;
+  bool surveying_ = false;
+  std::int64_t train_step_ns_ = 0;  ///< of the last ordinary step, without the wait for data
   FlopTotals before_;
   CommunicationTotals communication_before_;
   double call_ns_ = 0;
@@ -103,6 +120,7 @@ class StepNoter {
   std::atomic<std::uint64_t> steps_{0};
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> misuse_{0};
+  std::atomic<SurveyResult*> survey_{nullptr};  ///< owned; waits for the writing thread
 };
 
 }  // namespace flopmeter

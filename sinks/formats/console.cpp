@@ -31,14 +31,14 @@ class ConsoleSink final : public Sink {
     const auto row = rows_.add(record);
     return row ? put(*row) : Result<void>{};
   }
+  Result<void> found(const std::vector<Finding>& findings) override {
+    if (findings.empty()) return say("    nothing is left that a known remedy would change\n");
+    return say_findings(findings);
+  }
   Result<void> finish(const std::vector<Finding>& findings) override {
     const auto row = rows_.rest();
     if (const auto last = row ? put(*row) : Result<void>{}; !last) return last;
-    for (const Finding& finding : findings) {
-      if (const auto said = say(printable(finding.summary + "  " + finding.remedy) + "\n"); !said)
-        return said;
-    }
-    return {};
+    return say_findings(findings);
   }
 
  private:
@@ -69,6 +69,17 @@ class ConsoleSink final : public Sink {
       line.append("    ").append(phases).append("\n");
     }
     return say(line);
+  }
+
+  Result<void> say_findings(const std::vector<Finding>& findings) const {
+    for (const Finding& finding : findings) {
+      std::string line = "    " + finding.rule;
+      if (finding.mfu_points)
+        line += " costs " + fixed(100 * *finding.mfu_points, 1) + " MFU points";
+      line += ": " + finding.summary + "; " + finding.remedy;
+      if (const auto said = say(printable(line) + "\n"); !said) return said;
+    }
+    return {};
   }
 
   Result<void> say(std::string_view text) const {

@@ -3,6 +3,7 @@
 
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
+#include <flopmeter/torch/survey.h>
 
 #include <optional>
 #include <stdexcept>
@@ -139,6 +140,21 @@ void TorchFlopSource::enable(bool on) {
 double TorchFlopSource::nanoseconds_per_call() const {
   static const double cost = torch_adapter::measured_call_cost();
   return cost;
+}
+
+bool TorchFlopSource::begin_survey() {
+  try {
+    survey_ = std::make_unique<Survey>();
+  } catch (const std::logic_error&) {  // somebody else's runs
+    return false;
+  }
+  return true;
+}
+std::optional<SurveyResult> TorchFlopSource::end_survey() {
+  if (!survey_) return std::nullopt;
+  auto result = survey_->stop();
+  survey_.reset();
+  return result;
 }
 
 }  // namespace flopmeter

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "arguments.h"
+
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/torch/survey.h>
 
@@ -20,11 +22,14 @@
 namespace flopmeter {
 namespace torch_adapter {
 
-// name, log2 of the elements, whether inside backward, whether tiny
-using SurveyKey = std::tuple<std::string, int, bool, bool>;
+// name, shape of a priced operator, log2 of the elements, inside backward, tiny, across devices,
+// phase
+using SurveyKey = std::tuple<std::string, std::string, int, bool, bool, bool, Phase>;
 struct SurveySum {
   std::uint64_t calls = 0;
   double self = 0;
+  std::uint64_t flops = 0;
+  std::uint64_t bytes = 0;
 };
 
 /// What one thread saw.
@@ -37,6 +42,7 @@ struct Running {
   std::mutex mutex;
   std::vector<std::shared_ptr<ThreadSurvey>> threads;
   Seconds tiny;
+  std::atomic<bool> on_device{false};
 };
 
 }  // namespace torch_adapter
@@ -59,6 +65,12 @@ struct Frame : at::ObserverContext {
   int size = 0;
   bool node = false;
   bool in_backward = false;
+  bool priced = false;  // or inside one that is
+  bool across_devices = false;
+  Phase phase = Phase::other;
+  std::string shape;
+  std::uint64_t flops = 0;
+  std::uint64_t bytes = 0;
   std::shared_ptr<ThreadSurvey> thread;
 };
 thread_local Frame* innermost = nullptr;
@@ -75,14 +87,44 @@ std::shared_ptr<ThreadSurvey> this_thread(const std::shared_ptr<Running>& survey
   return mine;
 }
 
-int log2_elements(const at::RecordFunction& function) {
+bool is_plain(const c10::IValue& input) {
+  return input.isTensor() && input.toTensor().defined() && !input.toTensor().is_nested() &&
+         !input.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
+/// Size and place of the arguments.
+void look_at_arguments(const at::RecordFunction& function, Frame& frame, Running& survey) {
   std::int64_t largest = 0;
+  bool host = false;
+  bool device = false;
   for (const c10::IValue& input : function.inputs()) {
-    if (!input.isTensor() || !input.toTensor().defined() || input.toTensor().is_nested()) continue;
-    if (input.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides()) continue;
-    largest = std::max(largest, input.toTensor().numel());
+    if (!is_plain(input)) continue;
+    const at::Tensor& tensor = input.toTensor();
+    largest = std::max(largest, tensor.numel());
+    (tensor.is_cpu() ? host : device) = true;
   }
-  return largest > 0 ? std::bit_width(static_cast<std::uint64_t>(largest)) : 0;
+  frame.size = largest > 0 ? std::bit_width(static_cast<std::uint64_t>(largest)) : 0;
+  if (device) survey.on_device.store(true, std::memory_order_relaxed);
+  frame.across_devices = host && device && std::string_view{function.name()} == "aten::copy_";
+}
+
+/// The price of the outermost operator that has one, and the shapes it is for.
+void price_arguments(const at::RecordFunction& function, const OpRule& rule, Frame& frame) {
+  torch_adapter::BoxedScratch scratch;
+  std::vector<Arg> args;
+  for (const c10::IValue& input : function.inputs()) {
+    if (input.isTensor() && input.toTensor().defined() && !is_plain(input)) return;
+    args.push_back(torch_adapter::boxed_arg(input, scratch));
+    if (!args.back().is_tensor()) continue;
+    frame.shape += frame.shape.empty() ? "[" : " [";
+    for (int i = 0; i < args.back().rank; ++i)
+      frame.shape += (i != 0 ? "," : "") + std::to_string(args.back()[i]);
+    frame.shape += "]";
+  }
+  const auto cost = rule.price({.args = args, .output = {}});
+  if (!cost) return;
+  frame.flops = static_cast<std::uint64_t>(cost->executed.value);
+  frame.bytes = static_cast<std::uint64_t>(cost->bytes.value);
 }
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
@@ -91,7 +133,16 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   auto frame = std::make_unique<Frame>();
   frame->node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
   frame->in_backward = frame->node || (innermost != nullptr && innermost->in_backward);
-  if (!frame->node) frame->size = log2_elements(function);
+  frame->priced = innermost != nullptr && innermost->priced;
+  frame->phase = current_phase().load(std::memory_order_relaxed);
+  if (!frame->node) {
+    look_at_arguments(function, *frame, *survey);
+    const OpRule* rule = find_op_rule(function.name());
+    if (rule != nullptr && !rule->offline && !frame->priced) {
+      frame->priced = true;
+      price_arguments(function, *rule, *frame);
+    }
+  }
   frame->parent = innermost;
   frame->thread = this_thread(survey);
   innermost = frame.get();
@@ -110,10 +161,17 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   const double self = std::max(0.0, total - frame.children);
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);
-  SurveySum& sum = frame.thread->sums[{
-      function.name(), frame.size, frame.in_backward, leaf && total < survey->tiny.value}];
+  SurveySum& sum = frame.thread->sums[{function.name(),
+                                       std::move(frame.shape),
+                                       frame.size,
+                                       frame.in_backward,
+                                       leaf && total < survey->tiny.value,
+                                       frame.across_devices,
+                                       frame.phase}];
   ++sum.calls;
   sum.self += self;
+  sum.flops += frame.flops;
+  sum.bytes += frame.bytes;
 }
 
 /// Operators of torch itself without a rule bear no FLOPs; those of other libraries may.
@@ -168,18 +226,27 @@ SurveyResult Survey::stop() {
   for (const auto& thread : survey->threads) {
     const std::lock_guard thread_lock(thread->mutex);
     for (const auto& [key, sum] : thread->sums) {
-      sums[key].calls += sum.calls;
-      sums[key].self += sum.self;
+      SurveySum& all = sums[key];
+      all.calls += sum.calls;
+      all.self += sum.self;
+      all.flops += sum.flops;
+      all.bytes += sum.bytes;
     }
   }
+  result.on_device = survey->on_device.load(std::memory_order_relaxed);
   for (const auto& [key, sum] : sums) {
-    const auto& [name, size, backward, tiny] = key;
+    const auto& [name, shape, size, backward, tiny, across_devices, phase] = key;
     result.rows.push_back({.name = name,
                            .kind = kind_of(name, tiny),
                            .calls = sum.calls,
                            .self = {sum.self},
                            .elements = size > 0 ? std::int64_t{1} << (size - 1) : 0,
-                           .backward = backward});
+                           .backward = backward,
+                           .phase = phase,
+                           .across_devices = across_devices,
+                           .shape = shape,
+                           .flops = sum.flops,
+                           .bytes = sum.bytes});
     result.calls += sum.calls;
     result.busy.value += sum.self;
   }
@@ -187,14 +254,6 @@ SurveyResult Survey::stop() {
     return a.self > b.self;
   });
   return result;
-}
-
-Seconds SurveyResult::self_time(OpKind kind) const {
-  Seconds sum;
-  for (const SurveyRow& row : rows) {
-    if (row.kind == kind) sum.value += row.self.value;
-  }
-  return sum;
 }
 
 }  // namespace flopmeter

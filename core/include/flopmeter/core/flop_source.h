@@ -5,9 +5,11 @@
 #pragma once
 
 #include <flopmeter/core/dtype.h>
+#include <flopmeter/core/op_survey.h>
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace flopmeter {
@@ -64,6 +66,12 @@ class FlopSource {
   virtual void enable(bool on) = 0;
   /// Nanoseconds that counting one operation costs, calibrated by the adapter.
   [[nodiscard]] virtual double nanoseconds_per_call() const = 0;
+
+  /// Starts to watch every operator, which is slow; false where that is not possible (another survey
+  /// runs, or the source cannot).
+  virtual bool begin_survey() { return false; }
+  /// Ends it and tells what ran since begin_survey().
+  virtual std::optional<SurveyResult> end_survey() { return std::nullopt; }
 };
 
 }  // namespace flopmeter

@@ -51,6 +51,11 @@ class Sink {
 
   virtual Result<void> write(const StepRecord& record) = 0;
   virtual Result<void> flush() { return {}; }
+  /// What is known to cost MFU has changed; largest first, empty where nothing does any more.
+  virtual Result<void> found(const std::vector<Finding>& findings) {
+    (void)findings;
+    return {};
+  }
   /// The last call: the run is over.
   virtual Result<void> finish(const std::vector<Finding>& findings) {
     (void)findings;

@@ -88,6 +88,8 @@ struct StepRecord {
 
   std::array<std::optional<Seconds>, phase_count> phases{};
   std::optional<Seconds> overlapped_communication;
+  std::optional<std::int64_t> data_looks;       ///< looks at the process while it waited for data
+  std::optional<std::int64_t> data_busy_looks;  ///< those in which it or a loader worker ran
   std::optional<std::int64_t> memory_rss_bytes;
   std::optional<std::int64_t> memory_rss_peak_bytes;
   std::optional<std::int64_t> memory_device_bytes;

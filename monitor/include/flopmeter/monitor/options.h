@@ -50,6 +50,7 @@ struct Options {
   bool hardware_counters = true;
   bool fallback_to_profiler = true;
   double overhead_budget = 0.005;
+  int survey_frequency = 1000;   ///< steps between two surveys of all operators; 0: none
   bool zero_unmeasured = false;  ///< write 0 for an MFU that was not measured
 
   bool tensorboard = false;

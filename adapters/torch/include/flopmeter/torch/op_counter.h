@@ -129,10 +129,13 @@ class TorchFlopSource final : public FlopSource {
   [[nodiscard]] FlopTotals snapshot() const override;
   void enable(bool on) override;
   [[nodiscard]] double nanoseconds_per_call() const override;
+  bool begin_survey() override;
+  std::optional<SurveyResult> end_survey() override;
 
  private:
   bool enabled_ = false;
   std::uint32_t replicated_ = 0;  ///< the module, or none
+  std::unique_ptr<class Survey> survey_;
 };
 
 }  // namespace flopmeter

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a survey of one step saw: every operator, with its own time.  Adapters make it, the monitor
+// stores it, the diagnosis and the roofline read it.
+#pragma once
+
+#include <flopmeter/core/json_writer.h>
+#include <flopmeter/core/phase.h>
+#include <flopmeter/core/units.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// What an operator's time is worth.
+enum class OpKind : std::uint8_t {
+  priced,   ///< bears FLOPs and has a rule
+  memory,   ///< bears none: moves data
+  tiny,     ///< the calls among those that were too short to be worth their launch
+  unknown,  ///< from a library whose operators have no rule: may bear FLOPs that nobody counts
+};
+inline constexpr std::size_t op_kind_count = 4;
+std::string_view to_string(OpKind kind);
+std::optional<OpKind> parse_op_kind(std::string_view text);
+
+struct SurveyRow {
+  std::string name;
+  OpKind kind = OpKind::memory;
+  std::uint64_t calls = 0;
+  Seconds self;  ///< without the operators it called
+  std::int64_t elements =
+      0;                  ///< of its largest argument, to the power of two below; 0 without tensors
+  bool backward = false;  ///< inside an autograd node
+  Phase phase = Phase::other;   ///< what the training loop was doing
+  bool across_devices = false;  ///< its arguments lay on host and device: a copy between them
+  std::string shape;            ///< of a priced operator's tensors: "[512,256] [256,1024]"
+  std::uint64_t flops = 0;      ///< executed, of all calls; priced operators only
+  std::uint64_t bytes = 0;      ///< least memory traffic of all calls; priced operators only
+};
+
+/// One survey; rows by name, kind, size, pass and phase, longest self time first.
+struct SurveyResult {
+  std::int64_t step = 0;  ///< of the record that was surveyed
+  double time_unix = 0;   ///< end of that step
+  std::vector<SurveyRow> rows;
+  std::uint64_t calls = 0;
+  Seconds wall;            ///< from start to stop
+  Seconds busy;            ///< self time of all operators, summed over threads
+  bool on_device = false;  ///< work was queued on a device: times are the host's, not the kernels'
+
+  [[nodiscard]] Seconds self_time(OpKind kind) const;
+};
+
+/// One line of a survey file; all but the `most` longest rows are added up by kind and phase.
+void write_json(JsonWriter& json, const SurveyResult& survey, std::size_t most = 200);
+
+}  // namespace flopmeter

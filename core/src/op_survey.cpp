@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/op_survey.h>
+
+#include <array>
+#include <map>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::array<std::string_view, op_kind_count> kinds = {
+    "priced", "memory", "tiny", "unknown"};
+
+void write_row(JsonWriter& json, const SurveyRow& row) {
+  json.begin_object()
+      .field("name", row.name)
+      .field("kind", to_string(row.kind))
+      .field("phase", to_string(row.phase))
+      .field("backward", row.backward)
+      .field("elements", row.elements)
+      .field("calls", row.calls)
+      .field("self_seconds", row.self);
+  if (row.across_devices) json.field("across_devices", true);
+  if (!row.shape.empty()) json.field("shape", row.shape);
+  if (row.flops != 0) json.field("flops", row.flops).field("bytes", row.bytes);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string_view to_string(OpKind kind) {
+  return kinds[static_cast<std::size_t>(kind)];
+}
+
+std::optional<OpKind> parse_op_kind(std::string_view text) {
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] == text) return static_cast<OpKind>(i);
+  }
+  return std::nullopt;
+}
+
+Seconds SurveyResult::self_time(OpKind kind) const {
+  Seconds sum;
+  for (const SurveyRow& row : rows) {
+    if (row.kind == kind) sum.value += row.self.value;
+  }
+  return sum;
+}
+
+void write_json(JsonWriter& json, const SurveyResult& survey, std::size_t most) {
+  json.begin_object()
+      .field("v", 1)
+      .field("step", survey.step)
+      .field("time_unix", survey.time_unix)
+      .field("wall_seconds", survey.wall)
+      .field("busy_seconds", survey.busy)
+      .field("calls", survey.calls)
+      .field("on_device", survey.on_device);
+  json.key("rows").begin_array();
+  std::map<std::pair<OpKind, Phase>, SurveyRow> rest;
+  for (std::size_t i = 0; i < survey.rows.size(); ++i) {
+    const SurveyRow& row = survey.rows[i];
+    if (i < most) {
+      write_row(json, row);
+      continue;
+    }
+    SurveyRow& sum = rest[{row.kind, row.phase}];
+    sum.name = "others";
+    sum.kind = row.kind;
+    sum.phase = row.phase;
+    sum.calls += row.calls;
+    sum.self.value += row.self.value;
+    sum.flops += row.flops;
+    sum.bytes += row.bytes;
+  }
+  for (const auto& [key, row] : rest) write_row(json, row);
+  json.end_array().end_object();
+}
+
+}  // namespace flopmeter

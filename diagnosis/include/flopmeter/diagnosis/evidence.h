@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Evidence: all that is known about a stretch of one rank's training, and what it adds up to.
+#pragma once
+
+#include <flopmeter/core/op_survey.h>
+#include <flopmeter/core/peak_table.h>
+#include <flopmeter/core/step_record.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace flopmeter {
+
+/// One rank of the same run over the same stretch.
+struct RankFigures {
+  int rank = 0;
+  double step_seconds = 0;           ///< mean
+  double communication_seconds = 0;  ///< mean
+  double flops_per_second = 0;  ///< hardware FLOPs over the time outside communication; 0: unknown
+};
+
+/// A window of one rank's records and what belongs to it.
+struct Evidence {
+  std::vector<StepRecord> steps;  ///< of all tags, oldest first
+  PeakTable peaks;
+  std::vector<SurveyResult> surveys;
+  std::vector<RankFigures> ranks;      ///< all ranks, this one too; empty: only this one is known
+  std::optional<int> pipeline_stages;  ///< where the run says so
+  std::optional<std::int64_t> memory_capacity_bytes;  ///< of the device
+};
+
+/// Integer nanoseconds and counts of a window.  Every nanosecond of `total` is in exactly one of
+/// the times below it.
+struct Sums {
+  std::int64_t steps = 0;  ///< train steps
+  std::int64_t total = 0;  ///< train steps, what lies between them, checkpoints and evaluations
+  std::int64_t forward = 0, backward = 0, optimizer = 0, data = 0, communication = 0;
+  std::int64_t checkpoint = 0, evaluation = 0;
+  std::int64_t other = 0;    ///< of the steps, in no phase
+  std::int64_t between = 0;  ///< from one step to the next
+  bool phased = false;       ///< forward or backward was marked
+
+  std::int64_t ideal = 0;           ///< model FLOPs at the peaks of their own dtypes
+  std::int64_t ideal_best = 0;      ///< and at the best peak the run could have used
+  std::int64_t measured = 0;        ///< train steps with an MFU
+  double recorded_mfu = 0;          ///< of the train steps, as the records have it
+  double useful_share = 1;          ///< of the work: tokens over padded tokens
+  std::optional<Dtype> own_dtype;   ///< of most FLOPs
+  std::optional<Dtype> best_dtype;  ///< the faster one, where there is one
+  double hardware_flops = 0, recompute_flops = 0;
+  std::int64_t samples = 0, tokens = 0, micro_steps = 0;
+  std::int64_t data_looks = 0, data_busy_looks = 0;
+  int devices = 1;
+};
+
+/// Adds a window up; tagged steps (warmup, compile, survey) are left out.
+Sums add_up(const Evidence& evidence);
+
+/// What the surveys of a window say about a step, in seconds; means over the surveys.
+struct OpTimes {
+  int surveys = 0;
+  bool on_device = false;
+  double priced = 0;  ///< operators that bear FLOPs, outside the optimizer
+  double memory = 0;  ///< that move data, each call long enough to matter
+  double small = 0;   ///< that their launch outweighs
+  double unknown = 0;
+  double in_other = 0;  ///< part of the above that ran outside forward and backward
+  double copies = 0;    ///< between host and device; in none of the above
+  double calls = 0;     ///< outside the optimizer
+  double flops = 0;     ///< executed by the priced ones
+  double compute = 0;   ///< forward and backward of the surveyed steps, without what watching cost;
+                        ///< 0: unknown
+};
+OpTimes op_times(const Evidence& evidence);
+
+/// The row's time; where other programs held it up, what its size allows at most.
+double credible_seconds(const SurveyRow& row);
+
+}  // namespace flopmeter

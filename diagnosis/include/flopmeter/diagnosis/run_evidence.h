@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Evidence from a stored run, and the surveys beside its records.
+#pragma once
+
+#include <flopmeter/diagnosis/evidence.h>
+#include <flopmeter/runs/run_directory.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// The newest `most` records of a rank with what belongs to them.  The first steps of a run, which
+/// only warm up, are left out.  Of other ranks, at most 64 are looked at.
+Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most = 1000);
+
+/// All surveys of a rank, oldest first; lines that are none are passed over.
+std::vector<SurveyResult> read_surveys(const RunDirectory& run, int rank);
+
+/// One line of a survey file; empty where it is none.
+std::optional<SurveyResult> parse_survey(std::string_view line);
+
+}  // namespace flopmeter

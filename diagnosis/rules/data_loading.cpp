@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/example_window.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/rule.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace flopmeter {
+namespace {
+
+constexpr double least_share = 0.03;
+
+std::optional<Finding> find(const Inquiry& inquiry) {
+  const std::int64_t lost = inquiry.waterfall.lost(Cause::data_loading);
+  if (inquiry.share(Cause::data_loading) < least_share) return std::nullopt;
+  const bool told = inquiry.sums.data_looks >= 5;
+  Finding finding = finding_of(inquiry, "data_loading", lost, told ? 0.95 : 0.7);
+  finding.summary = "the loop waits for data: " + inquiry.a_step_text(lost);
+  finding.evidence =
+      told ? "while it waited, the process and its workers were idle in " +
+                 std::to_string(inquiry.sums.data_looks - inquiry.sums.data_busy_looks) + " of " +
+                 std::to_string(inquiry.sums.data_looks) + " looks: I/O, not CPU"
+           : "whether it waited for I/O or for the CPU was not seen";
+  // While one batch computes, the loader must fetch one: workers share the fetching.
+  const double fetch = static_cast<double>(inquiry.sums.data);
+  const double rest = static_cast<double>(inquiry.waterfall.total) - fetch;
+  const int workers = static_cast<int>(std::min(16.0, std::ceil((fetch + rest) / rest))) + 1;
+  finding.remedy = "load ahead: DataLoader(num_workers=" + std::to_string(workers) +
+                   ", prefetch_factor=4, persistent_workers=True), or at least twice the workers "
+                   "it has; keep the data on a local disk or memory-map it";
+  return finding;
+}
+
+}  // namespace
+
+extern const Rule data_loading_plugin;
+constinit const Rule data_loading_plugin{
+    .name = "data_loading",
+    .help = "the loop waits for data while neither it nor a loader worker runs",
+    .find = find,
+    .fires =
+        [] {
+          return example_window([](StepRecord& record) {
+            prolong(record, Phase::data, 0.03);
+            record.data_looks = 2;
+            record.data_busy_looks = 0;
+          });
+        },
+    .quiet =
+        [] {
+          return example_window([](StepRecord& record) {
+            prolong(record, Phase::data, 0.03);
+            record.data_looks = 2;
+            record.data_busy_looks = 2;
+          });
+        }};
+
+}  // namespace flopmeter

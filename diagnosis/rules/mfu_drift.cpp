@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/example_window.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/rule.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace flopmeter {
+namespace {
+
+constexpr double least_fall = 0.15;
+constexpr std::size_t least_steps = 45;
+
+double quantile(std::vector<double> values, double q) {
+  const auto at = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + at, values.end());
+  return values[static_cast<std::size_t>(at)];
+}
+
+std::optional<Finding> find(const Inquiry& inquiry) {
+  std::vector<double> mfu;
+  for (const StepRecord& record : inquiry.evidence.steps) {
+    if (record.tag == StepTag::train && record.mfu) mfu.push_back(*record.mfu);
+  }
+  if (mfu.size() < least_steps) return std::nullopt;
+  const auto third = static_cast<std::ptrdiff_t>(mfu.size() / 3);
+  const std::vector<double> first(mfu.begin(), mfu.begin() + third);
+  const std::vector<double> middle(mfu.begin() + third, mfu.end() - third);
+  const std::vector<double> last(mfu.end() - third, mfu.end());
+  const double before = quantile(first, 0.5);
+  const double after = quantile(last, 0.5);
+  const double between = quantile(middle, 0.5);
+  const bool apart = quantile(last, 0.75) < quantile(first, 0.25);
+  if (!apart || !(before > between && between > after) || after > (1 - least_fall) * before)
+    return std::nullopt;
+  Finding finding;
+  finding.rule = "mfu_drift";
+  finding.mfu_points = (before - after) / before * inquiry.waterfall.mfu;
+  finding.expected_mfu = inquiry.waterfall.mfu + *finding.mfu_points;
+  finding.confidence = 0.7;
+  finding.summary = "MFU falls: " + percent(before) + " in the first third of " +
+                    std::to_string(mfu.size()) + " steps, " + percent(between) +
+                    " in the second, " + percent(after) + " in the last";
+  finding.evidence = "medians of three thirds; three quarters of the last third lie below " +
+                     percent(quantile(first, 0.25)) +
+                     ", and three quarters of the first lie above it";
+  finding.remedy =
+      "compare the phases of early and late steps (flopmeter compare): growing sequences, memory "
+      "that "
+      "leaks or fragments, clocks that fall with temperature, another job on the machine";
+  return finding;
+}
+
+}  // namespace
+
+extern const Rule mfu_drift_plugin;
+constinit const Rule mfu_drift_plugin{
+    .name = "mfu_drift",
+    .help = "MFU falls from the beginning of the window to its end",
+    .find = find,
+    .fires =
+        [] {
+          return example_window([](StepRecord& record) {
+            prolong(record, Phase::forward, 0.002 * static_cast<double>(record.step));
+          });
+        },
+    .quiet =
+        [] {
+          return example_window([](StepRecord& record) {
+            prolong(record, Phase::forward, record.step % 7 == 0 ? 0.1 : 0.01);
+          });
+        }};
+
+}  // namespace flopmeter

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/example_window.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/rule.h>
+
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+constexpr double least_speedup = 1.3;
+
+std::optional<Finding> find(const Inquiry& inquiry) {
+  if (!inquiry.sums.best_dtype || !inquiry.sums.own_dtype) return std::nullopt;
+  const auto own = inquiry.evidence.peaks.peak(*inquiry.sums.own_dtype);
+  const auto best = inquiry.evidence.peaks.peak(*inquiry.sums.best_dtype);
+  if (!own || !best || *best / *own < least_speedup) return std::nullopt;
+  const std::string name{to_string(*inquiry.sums.best_dtype)};
+  Finding finding = finding_of(
+      inquiry, "no_mixed_precision", inquiry.waterfall.lost(Cause::no_mixed_precision), 0.8);
+  finding.summary = "matmuls run in " + std::string{to_string(*inquiry.sums.own_dtype)} +
+                    ", which this device computes " + fixed(*best / *own, 1) +
+                    " times slower than " + name;
+  finding.evidence = std::string{to_string(*inquiry.sums.own_dtype)} + " peak " + si(own->value) +
+                     "FLOP/s, " + name + " peak " + si(best->value) + "FLOP/s";
+  finding.remedy = "with torch.autocast(device_type, dtype=torch." +
+                   std::string{*inquiry.sums.best_dtype == Dtype::bf16 ? "bfloat16" : "float16"} +
+                   ") around forward and loss" +
+                   (*inquiry.sums.best_dtype == Dtype::fp16 ? ", with a GradScaler" : "");
+  return finding;
+}
+
+Evidence in_fp32(double bf16_peak) {
+  Evidence window = example_window([](StepRecord& record) {
+    std::swap(record.hardware_flops_by_dtype[static_cast<std::size_t>(Dtype::bf16)],
+              record.hardware_flops_by_dtype[static_cast<std::size_t>(Dtype::fp32)]);
+    prolong(record, Phase::backward, 0.05);
+    *record.mfu *= 2;  // of fp32's peak, which is half of bf16's
+  });
+  window.peaks.set(Dtype::bf16, {bf16_peak});
+  return window;
+}
+
+}  // namespace
+
+extern const Rule no_mixed_precision_plugin;
+constinit const Rule no_mixed_precision_plugin{
+    .name = "no_mixed_precision",
+    .help = "the matmuls run in a format that the device computes slower than another",
+    .find = find,
+    .fires = [] { return in_fp32(1e12); },
+    .quiet = [] { return in_fp32(5.5e11); }};
+
+}  // namespace flopmeter

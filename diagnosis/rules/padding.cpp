@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/example_window.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/rule.h>
+
+namespace flopmeter {
+namespace {
+
+constexpr double least_share = 0.03;
+
+std::optional<Finding> find(const Inquiry& inquiry) {
+  const std::int64_t lost = inquiry.waterfall.lost(Cause::padding);
+  if (inquiry.share(Cause::padding) < least_share) return std::nullopt;
+  Finding finding = finding_of(inquiry, "padding", lost, 0.95);
+  finding.summary = percent(1 - inquiry.sums.useful_share) +
+                    " of the tokens are padding, and are computed like the others";
+  finding.evidence = "real tokens are " + percent(inquiry.sums.useful_share) +
+                     " of those in the batches; work on the rest took " + inquiry.a_step_text(lost);
+  finding.remedy =
+      "pack several samples into a sequence (packing=True, or variable-length attention with "
+      "cu_seqlens), or batch samples of like length (group_by_length=True) and pad to the longest "
+      "of "
+      "the batch only";
+  return finding;
+}
+
+}  // namespace
+
+extern const Rule padding_plugin;
+constinit const Rule padding_plugin{.name = "padding",
+                                    .help = "part of the batch is padding",
+                                    .find = find,
+                                    .fires =
+                                        [] {
+                                          return example_window([](StepRecord& record) {
+                                            record.padded_tokens = 2 * *record.tokens;
+                                          });
+                                        },
+                                    .quiet =
+                                        [] {
+                                          return example_window([](StepRecord& record) {
+                                            record.padded_tokens = *record.tokens + 100;
+                                          });
+                                        }};
+
+}  // namespace flopmeter

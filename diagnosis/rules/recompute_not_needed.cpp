@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/example_window.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/rule.h>
+
+#include <algorithm>
+
+namespace flopmeter {
+namespace {
+
+constexpr double least_share = 0.03;
+constexpr double memory_is_short = 0.7;  // of the device's memory, without what would be kept
+
+std::optional<Finding> find(const Inquiry& inquiry) {
+  const std::int64_t lost = inquiry.waterfall.lost(Cause::recompute);
+  if (inquiry.share(Cause::recompute) < least_share) return std::nullopt;
+  std::optional<std::int64_t> used;
+  for (const StepRecord& record : inquiry.evidence.steps) {
+    const auto peak = record.memory_device_peak_bytes ? record.memory_device_peak_bytes
+                                                      : record.memory_rss_peak_bytes;
+    if (peak) used = std::max(used.value_or(0), *peak);
+  }
+  const auto capacity = inquiry.evidence.memory_capacity_bytes;
+  const bool known = used && capacity && *capacity > 0;
+  const double filled = known ? static_cast<double>(*used) / static_cast<double>(*capacity) : 0;
+  if (known && filled > memory_is_short) return std::nullopt;
+  Finding finding = finding_of(inquiry, "recompute_not_needed", lost, known ? 0.9 : 0.6);
+  finding.summary = "activations are computed again in backward: " + inquiry.a_step_text(lost);
+  finding.evidence = percent(inquiry.sums.recompute_flops / inquiry.sums.hardware_flops) +
+                     " of the executed FLOPs are recompute; " +
+                     (known  ? "memory is " + percent(filled) + " full at its peak"
+                      : used ? "memory peaks at " + si(static_cast<double>(*used)) +
+                                   "B, and how much there is was not recorded"
+                             : "memory use was not recorded");
+  finding.remedy =
+      "switch activation checkpointing off, or checkpoint only every second layer, as far as "
+      "memory "
+      "allows (model.gradient_checkpointing_disable(), --recompute-granularity selective)";
+  return finding;
+}
+
+Evidence recomputing(std::int64_t used) {
+  Evidence window = example_window([&](StepRecord& record) {
+    record.recompute_flops = Flops{16'000'000'000};
+    record.hardware_flops = Flops{66'000'000'000};
+    prolong(record, Phase::backward, 0.03);
+    record.memory_device_peak_bytes = used;
+  });
+  window.memory_capacity_bytes = std::int64_t{80} << 30U;
+  return window;
+}
+
+}  // namespace
+
+extern const Rule recompute_not_needed_plugin;
+constinit const Rule recompute_not_needed_plugin{
+    .name = "recompute_not_needed",
+    .help = "activations are computed again although there is memory to keep them",
+    .find = find,
+    .fires = [] { return recomputing(std::int64_t{20} << 30U); },
+    .quiet = [] { return recomputing(std::int64_t{75} << 30U); }};
+
+}  // namespace flopmeter

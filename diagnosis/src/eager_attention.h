@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flopmeter/diagnosis/rule.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace flopmeter {
+
+/// Attention made of single operators, as a survey shows it.
+struct EagerAttention {
+  double softmax_calls = 0;      ///< in forward
+  bool per_head = false;         ///< one head after the other
+  std::int64_t nanoseconds = 0;  ///< of the window, beyond what its matmuls need
+  std::int64_t launching = 0;    ///< part of it that launching its operators takes
+};
+
+/// Empty where attention is fused, where there is none, or where no survey can tell.
+std::optional<EagerAttention> eager_attention(const Inquiry& inquiry);
+
+}  // namespace flopmeter

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/diagnosis/evidence.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+/// A call shorter than this costs more to launch than to run.
+constexpr double small_call_seconds = 15e-6;
+/// What watching an operator adds to its step.
+constexpr double watched_call_seconds = 2e-6;
+/// No operator that only moves data is slower than this, a call and an element: one that seems so
+/// was held up by another program.
+constexpr double call_seconds = 25e-6;
+constexpr double element_seconds = 20e-9;
+
+std::int64_t nanoseconds(Seconds time) {
+  constexpr double most = 9e17;  // beyond any run, within 64 bits
+  return std::isfinite(time.value) ? std::llround(std::clamp(time.value * 1e9, 0.0, most)) : 0;
+}
+
+/// Moves at most `time` from what is left of a step to `to`.
+void move(std::int64_t& left, std::int64_t& to, Seconds time) {
+  const std::int64_t part = std::min(left, nanoseconds(time));
+  left -= part;
+  to += part;
+}
+
+void add_phases(Sums& sums, const StepRecord& record, std::int64_t left) {
+  constexpr std::array<std::pair<Phase, std::int64_t Sums::*>, 7> phases = {{
+      {Phase::data, &Sums::data},
+      {Phase::forward, &Sums::forward},
+      {Phase::backward, &Sums::backward},
+      {Phase::optimizer, &Sums::optimizer},
+      {Phase::communication, &Sums::communication},
+      {Phase::checkpoint, &Sums::checkpoint},
+      {Phase::evaluation, &Sums::evaluation},
+  }};
+  for (const auto& [phase, member] : phases) {
+    const auto time = record.phases[static_cast<std::size_t>(phase)];
+    if (!time) continue;
+    move(left, sums.*member, *time);
+    if (phase == Phase::forward || phase == Phase::backward) sums.phased = true;
+  }
+  sums.other += left;
+}
+
+/// A step tagged for the checkpoint or evaluation inside it did train as well.
+bool trained(const StepRecord& record) {
+  const bool aside = record.tag == StepTag::checkpoint || record.tag == StepTag::evaluation;
+  return record.tag == StepTag::train || (aside && record.model_flops.has_value());
+}
+
+/// The fastest of the formats that a run in `own` may change to without other mathematics.
+std::optional<Dtype> faster_dtype(const PeakTable& peaks, Dtype own) {
+  const auto own_peak = peaks.peak(own);
+  if (!own_peak || (own != Dtype::fp32 && own != Dtype::tf32)) return std::nullopt;
+  std::optional<Dtype> best;
+  double rate = own_peak->value;
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) {
+    const auto peak = peaks.peak(dtype);
+    if (!peak || peak->value <= rate) continue;
+    best = dtype;
+    rate = peak->value;
+  }
+  return best;
+}
+
+}  // namespace
+
+Sums add_up(const Evidence& evidence) {
+  Sums sums;
+  std::array<double, dtype_count> by_dtype{};
+  double ideal = 0;
+  double measured_seconds = 0;
+  std::int64_t tokens_of_padded = 0;
+  std::int64_t padded = 0;
+  bool counted = false;
+  bool first = true;
+  for (const StepRecord& record : evidence.steps) {
+    const bool left_out = record.tag == StepTag::warmup || record.tag == StepTag::compile ||
+                          record.tag == StepTag::survey;
+    if (left_out) {
+      first = true;  // what lies before the next step belongs to this one
+      continue;
+    }
+    const std::int64_t step = nanoseconds(record.step_seconds);
+    if (record.between_seconds && !std::exchange(first, false)) {
+      const std::int64_t between = nanoseconds(*record.between_seconds);
+      sums.between += between;
+      sums.total += between;
+    }
+    sums.total += step;
+    if (!trained(record)) {
+      (record.tag == StepTag::evaluation ? sums.evaluation : sums.checkpoint) += step;
+      continue;
+    }
+    ++sums.steps;
+    sums.devices = record.devices;
+    add_phases(sums, record, step);
+    sums.samples += record.samples.value_or(0);
+    sums.tokens += record.tokens.value_or(0);
+    sums.micro_steps += record.micro_steps;
+    sums.data_looks += record.data_looks.value_or(0);
+    sums.data_busy_looks += record.data_busy_looks.value_or(0);
+    if (record.tokens && record.padded_tokens && *record.padded_tokens >= *record.tokens) {
+      tokens_of_padded += *record.tokens;
+      padded += *record.padded_tokens;
+    }
+    if (!record.mfu || !std::isfinite(*record.mfu)) continue;
+    ++sums.measured;
+    ideal += *record.mfu * record.step_seconds.value;
+    measured_seconds += record.step_seconds.value;
+    counted = counted || record.flops_source == FlopsSource::counted ||
+              record.flops_source == FlopsSource::calibrated;
+    for (std::size_t i = 0; i < dtype_count; ++i)
+      by_dtype[i] += static_cast<double>(record.hardware_flops_by_dtype[i]);
+    if (record.hardware_flops)
+      sums.hardware_flops += static_cast<double>(record.hardware_flops->value);
+    if (record.recompute_flops)
+      sums.recompute_flops += static_cast<double>(record.recompute_flops->value);
+  }
+  if (padded > 0)
+    sums.useful_share = static_cast<double>(tokens_of_padded) / static_cast<double>(padded);
+  if (sums.measured == 0 || !(measured_seconds > 0)) return sums;
+  sums.recorded_mfu = ideal / measured_seconds;
+  // Steps whose FLOPs were not measured are taken to be like those that were.
+  ideal *= static_cast<double>(sums.steps) / static_cast<double>(sums.measured);
+  // A count sees the work on padding too; an estimate is of real tokens alone.
+  if (counted) ideal *= sums.useful_share;
+  sums.ideal = nanoseconds({ideal});
+  sums.ideal_best = sums.ideal;
+  const auto most = std::max_element(by_dtype.begin(), by_dtype.end());
+  if (*most <= 0) return sums;
+  sums.own_dtype = static_cast<Dtype>(most - by_dtype.begin());
+  double own_time = 0;
+  double best_time = 0;
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    const auto peak = evidence.peaks.peaks[i];
+    if (by_dtype[i] <= 0 || !peak) continue;
+    own_time += by_dtype[i] / peak->value;
+    const auto faster = faster_dtype(evidence.peaks, static_cast<Dtype>(i));
+    if (faster && static_cast<Dtype>(i) == *sums.own_dtype) sums.best_dtype = faster;
+    best_time += by_dtype[i] / (faster ? evidence.peaks.peak(*faster)->value : peak->value);
+  }
+  if (own_time > 0) {
+    sums.ideal_best =
+        std::llround(static_cast<double>(sums.ideal) * std::min(1.0, best_time / own_time));
+  }
+  return sums;
+}
+
+double credible_seconds(const SurveyRow& row) {
+  if (row.kind == OpKind::priced || row.kind == OpKind::unknown || row.across_devices)
+    return row.self.value;
+  const double most = call_seconds + 2 * element_seconds * static_cast<double>(row.elements);
+  return std::min(row.self.value, most * static_cast<double>(row.calls));
+}
+
+OpTimes op_times(const Evidence& evidence) {
+  OpTimes sum;
+  bool all_records = true;
+  for (const SurveyResult& survey : evidence.surveys) {
+    ++sum.surveys;
+    sum.on_device = sum.on_device || survey.on_device;
+    double held_up = 0;
+    double in_other = 0;
+    double calls = 0;
+    for (const SurveyRow& row : survey.rows) {
+      if (row.phase != Phase::forward && row.phase != Phase::backward && row.phase != Phase::other)
+        continue;
+      const auto row_calls = static_cast<double>(row.calls);
+      const double self = credible_seconds(row);
+      calls += row_calls;
+      held_up += row.self.value - self;
+      if (row.across_devices) {
+        sum.copies += self;
+        continue;
+      }
+      if (row.phase == Phase::other) in_other += self;
+      const bool small = self < small_call_seconds * row_calls;
+      switch (row.kind) {
+        case OpKind::priced:
+          sum.priced += self;
+          sum.flops += static_cast<double>(row.flops);
+          break;
+        case OpKind::memory:
+          (small ? sum.small : sum.memory) += self;
+          break;
+        case OpKind::tiny:
+          sum.small += self;
+          break;
+        case OpKind::unknown:
+          sum.unknown += self;
+          break;
+      }
+    }
+    sum.calls += calls;
+    sum.in_other += in_other;
+    const auto record =
+        std::find_if(evidence.steps.begin(), evidence.steps.end(), [&](const StepRecord& step) {
+          return step.tag == StepTag::survey && step.step == survey.step;
+        });
+    all_records = all_records && record != evidence.steps.end();
+    if (!all_records) continue;
+    const auto phase = [&](Phase which) {
+      return record->phases[static_cast<std::size_t>(which)].value_or(Seconds{}).value;
+    };
+    const double compute = phase(Phase::forward) + phase(Phase::backward);
+    all_records = compute > 0;
+    sum.compute += std::max(compute + in_other - held_up - calls * watched_call_seconds, 0.0);
+  }
+  if (sum.surveys == 0) return sum;
+  if (!all_records) sum.compute = 0;
+  const double n = sum.surveys;
+  for (double* value : {&sum.priced,
+                        &sum.memory,
+                        &sum.small,
+                        &sum.unknown,
+                        &sum.in_other,
+                        &sum.copies,
+                        &sum.calls,
+                        &sum.flops,
+                        &sum.compute})
+    *value /= n;
+  return sum;
+}
+
+}  // namespace flopmeter

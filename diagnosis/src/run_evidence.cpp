@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/diagnosis/run_evidence.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+
+namespace flopmeter {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t warming_up = 3;  // first steps of a process
+constexpr std::size_t most_ranks = 64;
+constexpr std::size_t steps_of_ranks = 200;
+
+Phase phase_named(std::string_view name) {
+  for (std::size_t i = 0; i < phase_count; ++i) {
+    if (to_string(static_cast<Phase>(i)) == name) return static_cast<Phase>(i);
+  }
+  return Phase::other;
+}
+
+SurveyRow row_of(const Json& json) {
+  SurveyRow row;
+  row.name = json.at("name").get<std::string>();
+  row.kind = parse_op_kind(json.at("kind").get<std::string>()).value_or(OpKind::unknown);
+  row.phase = phase_named(json.at("phase").get<std::string>());
+  row.backward = json.at("backward").get<bool>();
+  row.elements = json.at("elements").get<std::int64_t>();
+  row.calls = json.at("calls").get<std::uint64_t>();
+  row.self = {json.at("self_seconds").get<double>()};
+  row.across_devices = json.value("across_devices", false);
+  row.shape = json.value("shape", std::string{});
+  row.flops = json.value("flops", std::uint64_t{0});
+  row.bytes = json.value("bytes", std::uint64_t{0});
+  return row;
+}
+
+RankFigures figures_of(const RunDirectory& run, int rank) {
+  RankFigures figures;
+  figures.rank = rank;
+  double flops = 0;
+  double count = 0;
+  for (const StepRecord& record : read_window(run, rank, steps_of_ranks)) {
+    if (record.effective_step < warming_up) continue;
+    figures.step_seconds += record.step_seconds.value;
+    figures.communication_seconds +=
+        record.phases[static_cast<std::size_t>(Phase::communication)].value_or(Seconds{}).value;
+    flops += static_cast<double>(record.hardware_flops.value_or(Flops{}).value);
+    ++count;
+  }
+  const double work = figures.step_seconds - figures.communication_seconds;
+  if (work > 0) figures.flops_per_second = flops / work;
+  if (count > 0) {
+    figures.step_seconds /= count;
+    figures.communication_seconds /= count;
+  }
+  return figures;
+}
+
+/// The layout's pipeline stages, where run.json tells them.
+std::optional<int> pipeline_stages(const std::string& details) {
+  const Json json = Json::parse(details, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  for (const char* key : {"pipeline_parallel", "pipeline_model_parallel_size"}) {
+    const auto found = json.find(key);
+    if (found != json.end() && found->is_number_integer()) return found->get<int>();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<SurveyResult> parse_survey(std::string_view line) try {
+  const Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object() || json.value("v", 0) != 1) return std::nullopt;
+  SurveyResult survey;
+  survey.step = json.at("step").get<std::int64_t>();
+  survey.time_unix = json.at("time_unix").get<double>();
+  survey.wall = {json.at("wall_seconds").get<double>()};
+  survey.busy = {json.at("busy_seconds").get<double>()};
+  survey.calls = json.at("calls").get<std::uint64_t>();
+  survey.on_device = json.at("on_device").get<bool>();
+  for (const Json& row : json.at("rows")) survey.rows.push_back(row_of(row));
+  return survey;
+} catch (const Json::exception&) {
+  return std::nullopt;
+}
+
+std::vector<SurveyResult> read_surveys(const RunDirectory& run, int rank) {
+  std::vector<SurveyResult> surveys;
+  for (const RankFile& file : run.files_of(rank)) {
+    std::ifstream lines{run.path + "/survey_" + file.stamp + ".rank" + std::to_string(rank) +
+                        ".jsonl"};
+    for (std::string line; std::getline(lines, line);) {
+      if (auto survey = parse_survey(line)) surveys.push_back(*std::move(survey));
+    }
+  }
+  return surveys;
+}
+
+Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most) {
+  Evidence evidence;
+  evidence.steps = read_window(run, rank, most, true);
+  std::erase_if(evidence.steps,
+                [](const StepRecord& record) { return record.effective_step < warming_up; });
+  evidence.peaks = run.description.peaks;
+  evidence.pipeline_stages = pipeline_stages(run.description.details);
+  evidence.surveys = read_surveys(run, rank);
+  // Surveys of an earlier part of a long run tell nothing about this window, unless there is none
+  // in it.
+  if (!evidence.steps.empty()) {
+    const double begin = evidence.steps.front().time_unix;
+    const auto recent =
+        std::find_if(evidence.surveys.begin(), evidence.surveys.end(), [begin](const auto& survey) {
+          return survey.time_unix >= begin;
+        });
+    if (recent != evidence.surveys.end()) {
+      evidence.surveys.erase(evidence.surveys.begin(), recent);
+    } else if (evidence.surveys.size() > 1) {
+      evidence.surveys.erase(evidence.surveys.begin(), evidence.surveys.end() - 1);
+    }
+  }
+  const std::vector<int> ranks = run.ranks();
+  if (ranks.size() < 2) return evidence;
+  const std::size_t stride = (ranks.size() + most_ranks - 1) / most_ranks;
+  for (std::size_t i = 0; i < ranks.size(); i += stride) {
+    auto figures = figures_of(run, ranks[i]);
+    if (figures.step_seconds > 0) evidence.ranks.push_back(figures);
+  }
+  return evidence;
+}
+
+}  // namespace flopmeter

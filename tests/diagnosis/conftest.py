@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs plans of planted.py and asks the real program what it makes of them."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def draw():
+    """Random numbers for this session; FLOPMETER_SEED repeats one."""
+    seed = int(os.environ.get("FLOPMETER_SEED", random.SystemRandom().randrange(2**32)))
+    print(f"FLOPMETER_SEED={seed}")
+    return random.Random(seed)
+
+
+@pytest.fixture(scope="session")
+def diagnose():
+    program = ROOT / "build" / "flopmeter"
+    if not program.exists():
+        pytest.skip("build/flopmeter is not built")
+
+    def ask(directory, *arguments):
+        done = subprocess.run(
+            [program, "diagnose", str(directory), "--json", *arguments], capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return ask
+
+
+@pytest.fixture(scope="session")
+def peak():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("flopmeter._torch")
+    torch.set_num_threads(1)
+    import planted
+
+    return planted.measured_peak()

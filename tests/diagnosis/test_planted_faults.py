@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults planted in real training are found, named and sized; their kind, size and seed are drawn at random."""
+
+import dataclasses
+
+import pytest
+
+planted = pytest.importorskip("planted")
+
+SMALL = 0.03  # MFU points that a finding other than the planted one may claim
+
+
+def loss_of(diagnosis, cause):
+    return next((row for row in diagnosis["waterfall"] if row["cause"] == cause), {"seconds": 0.0, "mfu_points": 0.0})
+
+
+def check_sums(diagnosis):
+    """The waterfall sums to the gap, to the nanosecond, and leaves little unexplained."""
+    nanoseconds = sum(row["nanoseconds"] for row in diagnosis["waterfall"])
+    gap = round(diagnosis["seconds"] * 1e9) - round(diagnosis["ideal_seconds"] * 1e9)
+    assert nanoseconds == gap
+    assert sum(row["mfu_points"] for row in diagnosis["waterfall"]) == pytest.approx(1 - diagnosis["mfu"], abs=1e-9)
+    rest = loss_of(diagnosis, "unexplained")["seconds"]
+    assert 0 <= rest <= 0.1 * gap / 1e9, diagnosis["waterfall"]
+
+
+def check_finding(diagnosis, rule):
+    findings = diagnosis["findings"]
+    assert findings, f"nothing was found where {rule} was planted: {diagnosis['waterfall']}"
+    assert findings[0]["rule"] == rule, findings
+    assert all(finding["mfu_points"] < SMALL for finding in findings[1:]), findings
+    return findings[0]
+
+
+def run(tmp_path, diagnose, peak, plan):
+    outcome = planted.train(tmp_path, plan, peak)
+    diagnosis = diagnose(tmp_path)
+    check_sums(diagnosis)
+    return outcome, diagnosis
+
+
+@pytest.fixture(scope="module")
+def step_seconds(peak, tmp_path_factory):
+    """How long a step takes here without a fault: what the sizes of the faults are drawn by."""
+    return planted.train(tmp_path_factory.mktemp("twin"), planted.Plan(steps=12), peak).step_seconds
+
+
+def test_a_run_in_good_order_has_no_finding(tmp_path, diagnose, peak, draw):
+    _, diagnosis = run(tmp_path, diagnose, peak, planted.Plan(seed=draw.randrange(1000)))
+    assert diagnosis["findings"] == []
+
+
+@pytest.mark.parametrize(("fault", "rule"), [("sleep", "data_loading"), ("cpu", "cpu_bound")])
+def test_waiting_for_data_is_told_by_its_reason_and_sized(tmp_path, diagnose, peak, draw, step_seconds, fault, rule):
+    size = draw.uniform(0.5, 1.5) * max(step_seconds, 0.04)
+    plan = planted.Plan(seed=draw.randrange(1000), steps=35, **{fault: size})
+    outcome, diagnosis = run(tmp_path, diagnose, peak, plan)
+    check_finding(diagnosis, rule)
+    assert loss_of(diagnosis, rule)["seconds"] == pytest.approx(outcome.data_seconds, rel=0.1)
+
+
+def test_padding_is_found_and_sized(tmp_path, diagnose, peak, draw):
+    plan = planted.Plan(seed=draw.randrange(1000), padding=draw.uniform(0.3, 0.7))
+    _, diagnosis = run(tmp_path, diagnose, peak, plan)
+    finding = check_finding(diagnosis, "padding")
+    # All that forward and backward do scales with the tokens; the optimizer does not.
+    assert finding["expected_mfu"] == pytest.approx(diagnosis["mfu"] / (1 - plan.padding), rel=0.2)
+
+
+def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, peak, draw, step_seconds):
+    plan = planted.Plan(seed=draw.randrange(1000), save_every=draw.randint(2, 4), save_sleep=step_seconds)
+    outcome, diagnosis = run(tmp_path, diagnose, peak, plan)
+    check_finding(diagnosis, "checkpoint")
+    assert loss_of(diagnosis, "checkpoint")["seconds"] == pytest.approx(outcome.save_seconds, rel=0.1)
