@@ -23,8 +23,8 @@ constexpr double slow_above_median = 1.05;
 /// Six digits are more than a picture shows.
 void write_short(JsonWriter& json, double value) {
   std::array<char, 32> buffer{};
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 6);
+  const auto end = std::to_chars(
+      buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 6);
   json.raw({buffer.data(), static_cast<std::size_t>(end.ptr - buffer.data())});
 }
 
@@ -67,15 +67,19 @@ void write_run(JsonWriter& json, const RunDirectory& run) {
 std::optional<std::string> why_no_mfu(const RunOverview& overview, const RunDescription& about) {
   if (overview.all.mfu_now) return std::nullopt;
   if (overview.all.steps == 0) return "No train step is recorded yet.";
-  const bool peak = std::any_of(about.peaks.peaks.begin(), about.peaks.peaks.end(), [](const auto& p) {
-    return p.has_value();
-  });
-  if (!peak) return "No MFU: the peak of this device is not known. Give it with --peak, or measure it with flopmeter peak.";
+  const bool peak = std::any_of(about.peaks.peaks.begin(),
+                                about.peaks.peaks.end(),
+                                [](const auto& p) { return p.has_value(); });
+  if (!peak)
+    return "No MFU: the peak of this device is not known. Give it with --peak, or measure it with "
+           "flopmeter peak.";
   return "No MFU: the FLOPs of the steps are not known.";
 }
 
 template <class Key>
-void write_counts(JsonWriter& json, std::string_view name, const std::map<Key, std::int64_t>& counts) {
+void write_counts(JsonWriter& json,
+                  std::string_view name,
+                  const std::map<Key, std::int64_t>& counts) {
   json.key(name).begin_array();
   for (const auto& [key, count] : counts)
     json.begin_array().value(to_string(key)).value(count).end_array();
@@ -84,7 +88,7 @@ void write_counts(JsonWriter& json, std::string_view name, const std::map<Key, s
 
 /// The mean over the ranks of what each says of its last log interval.
 std::optional<double> mfu_now(const RunOverview& overview) {
-  Spread now;
+  ValueSpread now;
   for (const auto& [rank, totals] : overview.ranks) {
     if (totals.mfu_now) now.add(*totals.mfu_now);
   }
@@ -103,7 +107,8 @@ void write_headline(JsonWriter& json, const RunOverview& overview, const RunDesc
       .field("flops_per_second_device", overview.model_flops.per_second())
       .field("tokens_per_second", overview.tokens.per_second())
       .field("samples_per_second", overview.samples.per_second())
-      .field("step_seconds", any ? std::optional{all.seconds / static_cast<double>(all.steps)} : std::nullopt)
+      .field("step_seconds",
+             any ? std::optional{all.seconds / static_cast<double>(all.steps)} : std::nullopt)
       .field("train_steps", all.steps)
       .field("last_step", any ? std::optional{all.last_step} : std::nullopt)
       .field("first_unix", any ? std::optional{all.first_unix} : std::nullopt)
@@ -147,14 +152,14 @@ void write_timeline(JsonWriter& json, const Timeline& timeline) {
       return s.second.spreads[i].count > 0;
     });
     if (!measured) continue;
-    json.begin_object().field(
-        "field",
-        field.group.empty() ? std::string{field.name}
-                            : std::string{field.group} + "." + std::string{field.name});
+    json.begin_object().field("field",
+                              field.group.empty()
+                                  ? std::string{field.name}
+                                  : std::string{field.group} + "." + std::string{field.name});
     json.field("unit", to_string(field.unit)).field("help", field.help);
-    values("mean", [](const Spread& spread) { return *spread.mean(); });
-    values("low", [](const Spread& spread) { return spread.low; });
-    values("high", [](const Spread& spread) { return spread.high; });
+    values("mean", [](const ValueSpread& spread) { return *spread.mean(); });
+    values("low", [](const ValueSpread& spread) { return spread.low; });
+    values("high", [](const ValueSpread& spread) { return spread.high; });
     json.end_object();
   }
   json.end_array().end_object();
@@ -209,7 +214,8 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
   };
   for (std::size_t i = 0; i < rows.size(); i += each) {
     const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, rows.size()));
-    const Row& worst = *std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), end, slower);
+    const Row& worst =
+        *std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), end, slower);
     json.begin_object()
         .field("rank", worst.first)
         .field("step_seconds", worst.second->own_seconds())
