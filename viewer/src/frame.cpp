@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braille_plot.h"
 #include "terminal_text.h"
+#include "verdict_word.h"
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/viewer/frame.h>
-#include <flopmeter/viewer/verdict.h>
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +48,7 @@ class Painter {
 };
 
 std::string verdict_colour(double mfu) {
-  const std::string_view word = verdict(mfu);
+  const std::string_view word = verdict_word(mfu);
   return word == "good" ? "1;32" : word == "fair" ? "1;33" : "1;31";
 }
 
@@ -79,7 +79,7 @@ Lines Painter::head() const {
       paint("MFU " + (mfu ? percent(*mfu) : "n/a"), mfu ? verdict_colour(*mfu) : "1");
   std::size_t used = cells("MFU " + (mfu ? percent(*mfu) : "n/a"));
   std::vector<std::string> facts;
-  if (mfu) facts.emplace_back(verdict(*mfu));
+  if (mfu) facts.emplace_back(verdict_word(*mfu));
   facts.push_back("step " + grouped(all_.last_step));
   if (const auto tokens = all_.tokens.per_second()) {
     facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) +

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "finding_marks.h"
 #include "read_streams.h"
+#include "report_diagnosis.h"
+#include "verdict_word.h"
 
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/run_evidence.h>
 #include <flopmeter/viewer/report.h>
 #include <flopmeter/viewer/run_overview.h>
-#include <flopmeter/viewer/verdict.h>
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <system_error>
 
@@ -100,7 +104,7 @@ void write_headline(JsonWriter& json, const RunOverview& overview, const RunDesc
   const auto mfu = mfu_now(overview);
   const bool any = all.steps > 0;
   json.key("headline").begin_object().field("mfu", mfu);
-  json.field("verdict", mfu ? std::optional{verdict(*mfu)} : std::nullopt)
+  json.field("verdict", mfu ? std::optional{verdict_word(*mfu)} : std::nullopt)
       .field("no_mfu_reason", why_no_mfu(overview, about))
       .field("mfu_run", all.mfu.value())
       .field("hfu_run", all.hfu.value())
@@ -245,14 +249,45 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
   json.end_array().end_object();
 }
 
+void write_marks(JsonWriter& json, const std::vector<FindingMark>& marks) {
+  json.key("marks").begin_array();
+  for (const FindingMark& mark : marks) {
+    json.begin_object()
+        .field("rule", mark.rule)
+        .field("summary", mark.summary)
+        .field("first_step", mark.first_step)
+        .field("last_step", mark.last_step)
+        .field("mfu_points", mark.mfu_points)
+        .end_object();
+  }
+  json.end_array();
+}
+
+/// How many steps to look at together: a twentieth of the run, within what a look can use.
+std::size_t steps_a_look(const RunDirectory& run, int rank) {
+  constexpr std::uintmax_t bytes_a_record = 1200;
+  std::uintmax_t bytes = 0;
+  for (const RankFile& file : run.files_of(rank)) {
+    std::error_code code;
+    const auto size = std::filesystem::file_size(file.path, code);
+    if (!code) bytes += size;
+  }
+  return std::clamp<std::size_t>(bytes / bytes_a_record / 20, 20, 512);
+}
+
 }  // namespace
 
 Result<std::string> report_json(const std::string& directory, const ReportOptions& options) {
   auto run = open_run(directory);
   if (!run) return run.error();
+  const int first_rank = run->files.empty() ? 0 : run->files.front().rank;
+  const Evidence evidence = read_evidence(*run, first_rank);
+  FindingMarks marks{evidence, steps_a_look(*run, first_rank)};
   RunOverview overview;
-  const std::int64_t damaged =
-      read_streams(*run, [&](const StepRecord& record) { overview.add(record); });
+  const std::int64_t damaged = read_streams(*run, [&](const StepRecord& record) {
+    overview.add(record);
+    if (record.rank == first_rank) marks.add(record);
+  });
   std::string text;
   JsonWriter json{text};
   json.begin_object()
@@ -265,6 +300,9 @@ Result<std::string> report_json(const std::string& directory, const ReportOption
   write_phases(json, overview.all);
   write_dtypes(json, overview);
   write_ranks(json, overview.ranks);
+  write_diagnosis(json, evidence);
+  write_survey(json, evidence.surveys);
+  write_marks(json, marks.finish());
   json.key("notes").begin_array();
   if (damaged > 0)
     json.value(grouped(damaged) + " damaged lines of the record streams were passed over.");
