@@ -64,7 +64,7 @@ TerminalSize terminal_size() {
 LiveTerminal::LiveTerminal() {
   // Signals are let in only while wait() waits, so that none is missed and no write is cut.
   const sigset_t set = handled_set();
-  sigprocmask(SIG_BLOCK, &set, nullptr);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
   struct sigaction action {};
   action.sa_handler = note;
   for (const int signal : handled) sigaction(signal, &action, nullptr);
@@ -75,7 +75,7 @@ LiveTerminal::~LiveTerminal() {
   leave();
   for (const int signal : handled) std::signal(signal, SIG_DFL);
   const sigset_t set = handled_set();
-  sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 void LiveTerminal::enter() {
@@ -108,7 +108,7 @@ bool LiveTerminal::show(const std::vector<std::string>& lines) {
 
 LiveTerminal::Event LiveTerminal::wait(double seconds) {
   sigset_t during{};
-  sigprocmask(SIG_BLOCK, nullptr, &during);
+  pthread_sigmask(SIG_BLOCK, nullptr, &during);
   for (const int signal : handled) sigdelset(&during, signal);
   pollfd keys{.fd = has_keys_ ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
   const auto whole = static_cast<std::time_t>(seconds);

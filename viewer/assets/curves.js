@@ -53,7 +53,7 @@ const fillLegend = (element, timeline, curves, i, first) => {
 // From lowest to highest of each stretch: a single step that was far off shows even among a million.
 const drawReach = (timeline, curves, canvas, graph) => {
   canvas.lineWidth = 1;
-  canvas.globalAlpha = 0.4;
+  canvas.globalAlpha = 0.55;
   for (const curve of curves) {
     canvas.strokeStyle = colour(curveColour(curve));
     canvas.beginPath();
@@ -84,6 +84,7 @@ const drawMarks = (timeline, marks, canvas, area, graph) => {
     canvas.fillStyle = colour("second");
     canvas.fillRect(left, area.y, Math.max(2, right - left), area.h);
     canvas.globalAlpha = 1;
+    if (!mark.number) continue;
     const x = left + 10 + 20 * mark.lane;
     canvas.beginPath();
     canvas.arc(x, area.y + 10, 8, 0, 2 * Math.PI);

@@ -1,5 +1,4 @@
 // The one line to read first, and the figures beside it.
-const verdicts = {good: "good", fair: "fair", low: "low", very_low: "very low", impossible: "impossible"};
 const verdictClass = verdict => verdict === "good" || verdict === "fair" ? verdict : "low";
 
 const leadText = data => {
@@ -9,10 +8,10 @@ const leadText = data => {
     return "More than 100 % cannot be: the peak or the FLOPs of this run are wrong. See Configuration.";
   const lost = "The model's work needs " + percent(headline.mfu) + " of the time it took at the hardware's peak. ";
   if (findings && findings.length) return lost + "Largest finding: " + findings[0].summary;
-  const losses = (waterfall || []).filter(row => row.mfu_points > 0);
+  const losses = waterfall ? waterfall.losses : [];
   if (!losses.length) return lost;
   const worst = losses.reduce((a, b) => b.mfu_points > a.mfu_points ? b : a);
-  return lost + "The largest loss is " + words(worst.cause) + ": " + points(worst.mfu_points) + " points.";
+  return lost + "The largest loss: " + worst.text + ", " + points(worst.mfu_points) + " points.";
 };
 
 const showHead = data => {
@@ -36,7 +35,7 @@ const showHead = data => {
   document.getElementById("head").append(
     line,
     h("h1", {}, "MFU " + text(headline.mfu, percent),
-      headline.verdict ? h("span", {class: "badge " + verdictClass(headline.verdict)}, verdicts[headline.verdict]) : null),
+      headline.verdict ? h("span", {class: "badge " + verdictClass(headline.verdict)}, headline.verdict) : null),
     h("p", {class: "lead"}, leadText(data)),
     h("div", {class: "tiles"}, tiles.map(([name, value]) => h("div", {class: "tile"}, h("b", {}, value), h("span", {}, name)))));
 };

@@ -4,7 +4,8 @@ const rooflineSection = ({survey, run}) => {
   const peaks = Object.entries((run.device || {}).peak_flops_per_second || {});
   const points_ = ((survey || {}).matmuls || []).filter(row => row.flops > 0 && row.bytes > 0 && row.seconds > 0);
   if (!points_.length) return section(title, null, missing(survey
-    ? "The surveyed step holds no matrix product with its shapes." : "No surveyed step in this run: shapes and times of single products are not known."));
+    ? survey.on_device ? "The surveys of this run were taken on the host, which does not see how long a device's products take."
+      : "The surveyed step holds no matrix product with its shapes." : "No surveyed step in this run: shapes and times of single products are not known."));
   const note = "Each dot is one shape of product, its size the time spent in it. Dots under the slope wait for memory, dots under the flat roof are bound by compute.";
   const holder = h("div", {});
   const draw = () => holder.replaceChildren(rooflinePicture(points_, peaks, (run.device || {}).memory_bytes_per_second, holder.clientWidth || 560));

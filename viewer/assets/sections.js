@@ -5,35 +5,40 @@ const barRow = (name, left, width, shade, value, extra, key) => [
   h("span", {title: extra}, key ? h("i", {class: "key", style: {background: `var(--${shade})`}}) : null, name),
   bar(left, width, shade), h("span", {class: "num"}, value[0], value[1] ? h("small", {}, value[1]) : null)];
 
-const findingsSection = ({findings, findings_missing}) => {
-  if (!findings) return wide(section("Findings", null, missing(findings_missing)));
-  if (!findings.length) return wide(section("Findings", null, h("p", {}, "Nothing found that costs MFU worth naming.")));
-  return wide(section("Findings", "What costs MFU, dearest first, and what to do about it.", h("ol", {class: "findings"},
-    findings.map((finding, i) => h("li", {},
-      h("span", {class: "n"}, String(i + 1)),
-      h("b", {}, finding.summary),
-      h("span", {class: "cost"}, known(finding.mfu_points) ? "−" + points(finding.mfu_points) + " points" : ""),
-      h("p", {class: "soft"}, finding.evidence),
-      h("p", {}, h("b", {}, "Try: "), finding.remedy,
-        known(finding.expected_mfu) ? h("span", {class: "soft"}, " Expected MFU " + percent(finding.expected_mfu)) : null),
-      h("p", {class: "soft"}, h("code", {}, finding.rule), known(finding.rank) ? " · rank " + finding.rank : "",
-        known(finding.confidence) ? " · confidence " + percent(finding.confidence) : ""))))));
+const findingItem = (finding, i) => h("li", {},
+  h("span", {class: "n"}, String(i + 1)),
+  h("b", {}, finding.summary),
+  h("span", {class: "cost"}, known(finding.mfu_points) ? "−" + points(finding.mfu_points) + " points" : ""),
+  h("p", {class: "soft"}, finding.evidence),
+  h("p", {}, h("b", {}, "Try: "), finding.remedy,
+    known(finding.expected_mfu) ? h("span", {class: "soft"}, " Expected MFU " + percent(finding.expected_mfu) + ".") : null),
+  h("p", {class: "soft"}, h("code", {}, finding.rule), known(finding.rank) ? " · rank " + finding.rank : "",
+    known(finding.confidence) ? " · confidence " + fixed(100 * finding.confidence, 0) + " %" : ""));
+
+const findingsSection = ({findings, diagnosis_missing, marks}) => {
+  if (!findings) return wide(section("Findings", null, missing(diagnosis_missing)));
+  const passing = marks.filter(mark => !mark.number);
+  return wide(section("Findings", findings.length ? "What costs MFU, dearest first, and what to do about it." : null,
+    findings.length ? h("ol", {class: "findings"}, findings.map(findingItem)) : h("p", {}, "Nothing found that costs MFU worth naming."),
+    passing.length ? h("p", {class: "note"}, "Earlier in the run: ", passing.map(mark =>
+      `steps ${whole(mark.first_step)}–${whole(mark.last_step)} ${words(mark.rule)} (−${points(mark.mfu_points)} points)`).join("; ") + ".") : null));
 };
 
-const waterfallSection = ({waterfall, waterfall_missing, headline}) => {
-  const note = "From the hardware's peak down to what was achieved: each loss in MFU points; they sum to the gap.";
-  if (!waterfall) return section("Where the MFU went", null, missing(waterfall_missing));
+const waterfallSection = ({waterfall, diagnosis_missing}) => {
+  const title = "Where the MFU went";
+  if (!waterfall) return section(title, null, missing(diagnosis_missing));
   let level = 1;
   const rows = [barRow(h("span", {class: "sum"}, "peak"), 0, 1, "other", ["100 %"])];
-  for (const row of waterfall) {
-    const [from, to] = [level - row.mfu_points, level].sort((a, b) => a - b);
-    level -= row.mfu_points;
-    rows.push(barRow(words(row.cause), Math.max(0, from), Math.min(1, to) - Math.max(0, from), row.cause === "unexplained" ? "other" : "data",
-      ["−" + points(row.mfu_points), duration(row.seconds)]));
+  for (const {cause, text: name, seconds, mfu_points} of waterfall.losses) {
+    const [from, to] = [level - mfu_points, level].map(value => Math.max(0, Math.min(1, value))).sort((a, b) => a - b);
+    level -= mfu_points;
+    rows.push(barRow(name, from, to - from, cause === "unexplained" ? "other" : "data",
+      [(mfu_points < 0 ? "+" : "−") + points(Math.abs(mfu_points)), duration(seconds)]));
   }
-  const achieved = Math.max(0, Math.min(1, level));
-  rows.push(barRow(h("span", {class: "sum"}, "achieved"), 0, achieved, "good", [h("b", {}, percent(level))]));
-  return section("Where the MFU went", note, h("div", {class: "rows"}, rows.flat()));
+  rows.push(barRow(h("span", {class: "sum"}, "achieved"), 0, Math.max(0, Math.min(1, waterfall.mfu)), "good", [h("b", {}, percent(waterfall.mfu))]));
+  return section(title, `From the hardware's peak down to what steps ${whole(waterfall.first_step)}–${whole(waterfall.last_step)} of the first rank achieved: each loss in MFU points and seconds; they sum to the gap.`,
+    h("div", {class: "rows"}, rows.flat()),
+    waterfall.missing.length ? h("details", {}, h("summary", {}, "what could not be told"), waterfall.missing.map(signal => h("p", {class: "note"}, signal))) : null);
 };
 
 const phasesSection = ({phases, headline}) => {
@@ -55,10 +60,10 @@ const flopsSection = ({dtypes, survey, headline}) => {
   } else parts.push(missing("No record tells the FLOPs by dtype."));
   if (headline.recompute_share) parts.push(h("p", {class: "note"}, percent(headline.recompute_share) + " of them recompute activations."));
   if (survey && survey.ops.length) {
-    parts.push(h("p", {class: "note"}, "By operation, in the surveyed step:"), table(
+    parts.push(h("p", {class: "note"}, `By operation, in the surveyed step ${whole(survey.step)}:`), table(
       [["operation", ""], ["calls", "r"], ["FLOPs", "r"], ["time", "r"], ["share of time", "r"]],
       survey.ops.map(row => ({cells: [h("code", {}, row.name), whole(row.calls), row.flops ? si(row.flops) : "–",
-        duration(row.seconds), percent(row.share)]}))));
+        duration(row.seconds), text(row.share, percent)]}))));
   } else parts.push(missing("By operation: no surveyed step in this run. A survey lists every operation of a step now and then."));
   return section("FLOPs by dtype and operation", "Executed operations (the numerator of HFU).", ...parts);
 };

@@ -1,5 +1,10 @@
 // Puts the page together.
 const data = JSON.parse(document.getElementById("data").textContent);
+// A mark belongs to the finding of its rule; those that hold at the same time get a place each.
+data.marks.forEach((mark, i) => {
+  mark.number = (data.findings || []).findIndex(finding => finding.rule === mark.rule) + 1;
+  mark.lane = data.marks.slice(0, i).filter(other => other.first_step <= mark.first_step && other.last_step >= mark.first_step).length;
+});
 showHead(data);
 const {timeline} = data;
 const curve = field => timeline.curves.find(one => one.field === field && one.mean.some(known));

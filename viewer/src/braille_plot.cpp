@@ -11,11 +11,13 @@ namespace {
 /// A grid of dots, two by four of which make one braille character.
 class Dots {
  public:
-  Dots(std::size_t columns, std::size_t rows) : columns_(columns), rows_(rows), cells_(columns * rows) {}
+  Dots(std::size_t columns, std::size_t rows)
+      : columns_(columns), rows_(rows), cells_(columns * rows) {}
 
   void set(std::size_t x, std::size_t y) {
     // Bits of U+2800 by column and row within the cell.
-    constexpr std::array<std::array<unsigned, 4>, 2> bits = {{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}};
+    constexpr std::array<std::array<unsigned, 4>, 2> bits = {
+        {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}};
     cells_[y / 4 * columns_ + x / 2] |= bits[x % 2][y % 4];
   }
 
@@ -57,7 +59,8 @@ std::vector<std::string> braille_plot(const std::vector<PlotPoint>& points,
   const auto last_x = static_cast<double>(2 * columns - 1);
   const auto last_y = static_cast<double>(4 * rows - 1);
   const auto place = [&](double x) {
-    return span > 0 ? static_cast<std::size_t>(std::lround((x - points.front().x) / span * last_x)) : 0;
+    return span > 0 ? static_cast<std::size_t>(std::lround((x - points.front().x) / span * last_x))
+                    : 0;
   };
   const auto height = [&](double value) {
     return static_cast<std::size_t>(std::lround((1 - std::clamp(value / top, 0.0, 1.0)) * last_y));

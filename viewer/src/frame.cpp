@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braille_plot.h"
 #include "terminal_text.h"
+#include "verdict_word.h"
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/viewer/frame.h>
-#include <flopmeter/viewer/verdict.h>
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +48,7 @@ class Painter {
 };
 
 std::string verdict_colour(double mfu) {
-  const std::string_view word = verdict(mfu);
+  const std::string_view word = verdict_word(mfu);
   return word == "good" ? "1;32" : word == "fair" ? "1;33" : "1;31";
 }
 
@@ -63,7 +63,8 @@ Lines Painter::head() const {
   for (const std::string* part : {&run.model, &run.peaks.device}) {
     if (!part->empty()) title += " · " + printable(*part);
   }
-  const std::string age = all_.weight > 0 ? age_text(content_.now_unix - all_.last_unix) : "waiting for the first step";
+  const std::string age =
+      all_.weight > 0 ? age_text(content_.now_unix - all_.last_unix) : "waiting for the first step";
   const std::size_t room = size_.columns > cells(age) + 2 ? size_.columns - cells(age) - 2 : 0;
   Lines lines;
   if (room >= 20) {
@@ -74,10 +75,11 @@ Lines Painter::head() const {
   if (!(all_.weight > 0)) return lines;
 
   const auto mfu = all_.mfu.value();
-  std::string line = paint("MFU " + (mfu ? percent(*mfu) : "n/a"), mfu ? verdict_colour(*mfu) : "1");
+  std::string line =
+      paint("MFU " + (mfu ? percent(*mfu) : "n/a"), mfu ? verdict_colour(*mfu) : "1");
   std::size_t used = cells("MFU " + (mfu ? percent(*mfu) : "n/a"));
   std::vector<std::string> facts;
-  if (mfu) facts.emplace_back(verdict(*mfu));
+  if (mfu) facts.emplace_back(verdict_word(*mfu));
   facts.push_back("step " + grouped(all_.last_step));
   if (const auto tokens = all_.tokens.per_second()) {
     facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) +
@@ -99,10 +101,14 @@ Lines Painter::head() const {
 
 std::string tick(const Field& field, double value) {
   switch (field.unit) {
-    case Unit::ratio: return fixed(100 * value, value > 0 && value < 0.02 ? 1 : 0) + " %";
-    case Unit::seconds: return value > 0 ? duration({value}) : "0";
-    case Unit::teraflops_per_second: return si(value * 1e12);
-    default: return si(value);
+    case Unit::ratio:
+      return fixed(100 * value, value > 0 && value < 0.02 ? 1 : 0) + " %";
+    case Unit::seconds:
+      return value > 0 ? duration({value}) : "0";
+    case Unit::teraflops_per_second:
+      return si(value * 1e12);
+    default:
+      return si(value);
   }
 }
 
@@ -112,7 +118,7 @@ Lines Painter::plot(std::size_t rows) const {
   std::size_t curve = 0;
   for (; curve < timeline.curves().size() && points.empty(); ++curve) {
     for (const auto& [index, stretch] : timeline.stretches()) {
-      const Spread& spread = stretch.spreads[curve];
+      const ValueSpread& spread = stretch.spreads[curve];
       if (const auto mean = spread.mean())
         points.push_back({static_cast<double>(stretch.first_step), spread.low, *mean, spread.high});
     }
@@ -134,7 +140,8 @@ Lines Painter::plot(std::size_t rows) const {
     if (i == 0) label = labels[0];
     if (i == rows / 2 && rows > 2) label = labels[1];
     if (i == rows - 1) label = labels[2];
-    lines.push_back(dim(padded_left(label, margin) + (label.empty() ? " │" : " ┤")) + paint(picture[i], "36"));
+    lines.push_back(dim(padded_left(label, margin) + (label.empty() ? " │" : " ┤")) +
+                    paint(picture[i], "36"));
   }
   const auto& stretches = timeline.stretches();
   const std::string first = "step " + grouped(stretches.begin()->second.first_step);
@@ -153,7 +160,8 @@ Lines Painter::plot(std::size_t rows) const {
 }
 
 Lines Painter::phases() const {
-  constexpr std::array<std::string_view, phase_count> codes = {"31", "34", "94", "35", "33", "90", "36", "90"};
+  constexpr std::array<std::string_view, phase_count> codes = {
+      "31", "34", "94", "35", "33", "90", "36", "90"};
   constexpr std::size_t name_width = 13;
   constexpr std::size_t number_width = 17;
   Lines lines;
@@ -162,12 +170,16 @@ Lines Painter::phases() const {
     const double share = *all_.phases[i] / all_.seconds;
     const std::string numbers =
         padded_left(percent(share), 8) + padded_left(duration({*all_.phases[i] / all_.weight}), 9);
-    const std::size_t width = std::min<std::size_t>(
-        size_.columns > name_width + number_width + 3 ? size_.columns - name_width - number_width - 1 : 0, 60);
+    const std::size_t width =
+        std::min<std::size_t>(size_.columns > name_width + number_width + 3
+                                  ? size_.columns - name_width - number_width - 1
+                                  : 0,
+                              60);
     const std::string bar = block_bar(share, width);
-    lines.push_back(padded(to_string(static_cast<Phase>(i)), std::min(name_width, size_.columns)) +
-                    (width > 0 ? " " + paint(bar, codes[i]) + std::string(width - cells(bar), ' ') : "") +
-                    (size_.columns > name_width + number_width ? numbers : ""));
+    lines.push_back(
+        padded(to_string(static_cast<Phase>(i)), std::min(name_width, size_.columns)) +
+        (width > 0 ? " " + paint(bar, codes[i]) + std::string(width - cells(bar), ' ') : "") +
+        (size_.columns > name_width + number_width ? numbers : ""));
   }
   return lines;
 }
@@ -176,7 +188,7 @@ Lines Painter::ranks() const {
   const auto& ranks = content_.totals.ranks;
   if (ranks.size() < 2) return {};
   std::vector<double> own;
-  Spread mfu;
+  ValueSpread mfu;
   std::int64_t silent = 0;
   auto slowest = ranks.begin();
   for (auto rank = ranks.begin(); rank != ranks.end(); ++rank) {
@@ -184,7 +196,8 @@ Lines Painter::ranks() const {
     if (own.back() > slowest->second.own_seconds()) slowest = rank;
     if (const auto value = rank->second.mfu.value()) mfu.add(*value);
     // Against the other ranks, not the clock: a run that is over is not silent.
-    if (all_.last_unix - rank->second.last_unix > std::max(30.0, 10 * rank->second.step_seconds())) ++silent;
+    if (all_.last_unix - rank->second.last_unix > std::max(30.0, 10 * rank->second.step_seconds()))
+      ++silent;
   }
   std::vector<double> sorted = own;
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
@@ -193,7 +206,8 @@ Lines Painter::ranks() const {
   std::vector<std::string> facts = {grouped(static_cast<WideInt>(ranks.size())) + " ranks"};
   if (silent > 0) facts.push_back(grouped(silent) + " silent");
   facts.push_back("slowest " + std::to_string(slowest->first) + " (" +
-                  (median > 0 ? "+" + percent(slowest->second.own_seconds() / median - 1) : "n/a") + ")");
+                  (median > 0 ? "+" + percent(slowest->second.own_seconds() / median - 1) : "n/a") +
+                  ")");
   if (mfu.count > 0) facts.push_back("MFU " + percent(mfu.low) + " to " + percent(mfu.high));
   std::string line;
   for (const std::string& fact : facts) {
@@ -220,17 +234,21 @@ Lines Painter::findings(std::size_t most) const {
   Lines lines;
   for (const Finding& finding : content_.findings) {
     if (lines.size() + 2 > most) break;
-    const std::string cost = finding.mfu_points ? "−" + fixed(100 * *finding.mfu_points, 1) + " points  " : "";
+    const std::string cost =
+        finding.mfu_points ? "−" + fixed(100 * *finding.mfu_points, 1) + " points  " : "";
     const std::size_t room = size_.columns > cells(cost) + 2 ? size_.columns - cells(cost) - 2 : 0;
-    lines.push_back(paint("▲ ", "33") + paint(cost, "1;31") + bold(cut(printable(finding.summary), room)));
-    lines.push_back("  " + cut(printable("try: " + finding.remedy), size_.columns > 2 ? size_.columns - 2 : 0));
+    lines.push_back(paint("▲ ", "33") + paint(cost, "1;31") +
+                    bold(cut(printable(finding.summary), room)));
+    lines.push_back(
+        "  " + cut(printable("try: " + finding.remedy), size_.columns > 2 ? size_.columns - 2 : 0));
   }
   return lines;
 }
 
 Lines Painter::draw() {
   const auto mfu = all_.mfu.value();
-  if (size_.columns < least_columns) return {cut("MFU " + (mfu ? percent(*mfu) : "n/a"), size_.columns)};
+  if (size_.columns < least_columns)
+    return {cut("MFU " + (mfu ? percent(*mfu) : "n/a"), size_.columns)};
   Lines lines = head();
   const Lines under_phases = phases();
   const Lines under_ranks = ranks();

@@ -9,8 +9,8 @@
 
 namespace flopmeter {
 
-/// Hands over every record of every rank, one file at a time.  What a restart did again counts as it
-/// was done last.  Returns how many lines were damaged.
+/// Hands over every record of every rank, one file at a time.  What a restart did again counts as
+/// it was done last.  Returns how many lines were damaged.
 std::int64_t read_streams(const RunDirectory& run,
                           const std::function<void(const StepRecord&)>& take);
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "finding_marks.h"
 #include "read_streams.h"
+#include "report_diagnosis.h"
+#include "verdict_word.h"
 
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/diagnosis/run_evidence.h>
 #include <flopmeter/viewer/report.h>
 #include <flopmeter/viewer/run_overview.h>
-#include <flopmeter/viewer/verdict.h>
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <set>
 #include <system_error>
 
@@ -23,8 +27,8 @@ constexpr double slow_above_median = 1.05;
 /// Six digits are more than a picture shows.
 void write_short(JsonWriter& json, double value) {
   std::array<char, 32> buffer{};
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 6);
+  const auto end = std::to_chars(
+      buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 6);
   json.raw({buffer.data(), static_cast<std::size_t>(end.ptr - buffer.data())});
 }
 
@@ -67,15 +71,19 @@ void write_run(JsonWriter& json, const RunDirectory& run) {
 std::optional<std::string> why_no_mfu(const RunOverview& overview, const RunDescription& about) {
   if (overview.all.mfu_now) return std::nullopt;
   if (overview.all.steps == 0) return "No train step is recorded yet.";
-  const bool peak = std::any_of(about.peaks.peaks.begin(), about.peaks.peaks.end(), [](const auto& p) {
-    return p.has_value();
-  });
-  if (!peak) return "No MFU: the peak of this device is not known. Give it with --peak, or measure it with flopmeter peak.";
+  const bool peak = std::any_of(about.peaks.peaks.begin(),
+                                about.peaks.peaks.end(),
+                                [](const auto& p) { return p.has_value(); });
+  if (!peak)
+    return "No MFU: the peak of this device is not known. Give it with --peak, or measure it with "
+           "flopmeter peak.";
   return "No MFU: the FLOPs of the steps are not known.";
 }
 
 template <class Key>
-void write_counts(JsonWriter& json, std::string_view name, const std::map<Key, std::int64_t>& counts) {
+void write_counts(JsonWriter& json,
+                  std::string_view name,
+                  const std::map<Key, std::int64_t>& counts) {
   json.key(name).begin_array();
   for (const auto& [key, count] : counts)
     json.begin_array().value(to_string(key)).value(count).end_array();
@@ -84,7 +92,7 @@ void write_counts(JsonWriter& json, std::string_view name, const std::map<Key, s
 
 /// The mean over the ranks of what each says of its last log interval.
 std::optional<double> mfu_now(const RunOverview& overview) {
-  Spread now;
+  ValueSpread now;
   for (const auto& [rank, totals] : overview.ranks) {
     if (totals.mfu_now) now.add(*totals.mfu_now);
   }
@@ -96,14 +104,15 @@ void write_headline(JsonWriter& json, const RunOverview& overview, const RunDesc
   const auto mfu = mfu_now(overview);
   const bool any = all.steps > 0;
   json.key("headline").begin_object().field("mfu", mfu);
-  json.field("verdict", mfu ? std::optional{verdict(*mfu)} : std::nullopt)
+  json.field("verdict", mfu ? std::optional{verdict_word(*mfu)} : std::nullopt)
       .field("no_mfu_reason", why_no_mfu(overview, about))
       .field("mfu_run", all.mfu.value())
       .field("hfu_run", all.hfu.value())
       .field("flops_per_second_device", overview.model_flops.per_second())
       .field("tokens_per_second", overview.tokens.per_second())
       .field("samples_per_second", overview.samples.per_second())
-      .field("step_seconds", any ? std::optional{all.seconds / static_cast<double>(all.steps)} : std::nullopt)
+      .field("step_seconds",
+             any ? std::optional{all.seconds / static_cast<double>(all.steps)} : std::nullopt)
       .field("train_steps", all.steps)
       .field("last_step", any ? std::optional{all.last_step} : std::nullopt)
       .field("first_unix", any ? std::optional{all.first_unix} : std::nullopt)
@@ -147,14 +156,14 @@ void write_timeline(JsonWriter& json, const Timeline& timeline) {
       return s.second.spreads[i].count > 0;
     });
     if (!measured) continue;
-    json.begin_object().field(
-        "field",
-        field.group.empty() ? std::string{field.name}
-                            : std::string{field.group} + "." + std::string{field.name});
+    json.begin_object().field("field",
+                              field.group.empty()
+                                  ? std::string{field.name}
+                                  : std::string{field.group} + "." + std::string{field.name});
     json.field("unit", to_string(field.unit)).field("help", field.help);
-    values("mean", [](const Spread& spread) { return *spread.mean(); });
-    values("low", [](const Spread& spread) { return spread.low; });
-    values("high", [](const Spread& spread) { return spread.high; });
+    values("mean", [](const ValueSpread& spread) { return *spread.mean(); });
+    values("low", [](const ValueSpread& spread) { return spread.low; });
+    values("high", [](const ValueSpread& spread) { return spread.high; });
     json.end_object();
   }
   json.end_array().end_object();
@@ -209,7 +218,8 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
   };
   for (std::size_t i = 0; i < rows.size(); i += each) {
     const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, rows.size()));
-    const Row& worst = *std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), end, slower);
+    const Row& worst =
+        *std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), end, slower);
     json.begin_object()
         .field("rank", worst.first)
         .field("step_seconds", worst.second->own_seconds())
@@ -239,14 +249,45 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
   json.end_array().end_object();
 }
 
+void write_marks(JsonWriter& json, const std::vector<FindingMark>& marks) {
+  json.key("marks").begin_array();
+  for (const FindingMark& mark : marks) {
+    json.begin_object()
+        .field("rule", mark.rule)
+        .field("summary", mark.summary)
+        .field("first_step", mark.first_step)
+        .field("last_step", mark.last_step)
+        .field("mfu_points", mark.mfu_points)
+        .end_object();
+  }
+  json.end_array();
+}
+
+/// How many steps to look at together: a twentieth of the run, within what a look can use.
+std::size_t steps_a_look(const RunDirectory& run, int rank) {
+  constexpr std::uintmax_t bytes_a_record = 1200;
+  std::uintmax_t bytes = 0;
+  for (const RankFile& file : run.files_of(rank)) {
+    std::error_code code;
+    const auto size = std::filesystem::file_size(file.path, code);
+    if (!code) bytes += size;
+  }
+  return std::clamp<std::size_t>(bytes / bytes_a_record / 20, 20, 512);
+}
+
 }  // namespace
 
 Result<std::string> report_json(const std::string& directory, const ReportOptions& options) {
   auto run = open_run(directory);
   if (!run) return run.error();
+  const int first_rank = run->files.empty() ? 0 : run->files.front().rank;
+  const Evidence evidence = read_evidence(*run, first_rank);
+  FindingMarks marks{evidence, steps_a_look(*run, first_rank)};
   RunOverview overview;
-  const std::int64_t damaged =
-      read_streams(*run, [&](const StepRecord& record) { overview.add(record); });
+  const std::int64_t damaged = read_streams(*run, [&](const StepRecord& record) {
+    overview.add(record);
+    if (record.rank == first_rank) marks.add(record);
+  });
   std::string text;
   JsonWriter json{text};
   json.begin_object()
@@ -259,6 +300,9 @@ Result<std::string> report_json(const std::string& directory, const ReportOption
   write_phases(json, overview.all);
   write_dtypes(json, overview);
   write_ranks(json, overview.ranks);
+  write_diagnosis(json, evidence);
+  write_survey(json, evidence.surveys);
+  write_marks(json, marks.finish());
   json.key("notes").begin_array();
   if (damaged > 0)
     json.value(grouped(damaged) + " damaged lines of the record streams were passed over.");

@@ -26,10 +26,17 @@ std::string inert(std::string_view json) {
   text.reserve(json.size());
   for (const char c : json) {
     switch (c) {
-      case '<': text.append("\\u003c"); break;
-      case '>': text.append("\\u003e"); break;
-      case '&': text.append("\\u0026"); break;
-      default: text.push_back(c);
+      case '<':
+        text.append("\\u003c");
+        break;
+      case '>':
+        text.append("\\u003e");
+        break;
+      case '&':
+        text.append("\\u0026");
+        break;
+      default:
+        text.push_back(c);
     }
   }
   return text;
@@ -45,8 +52,7 @@ std::string_view library() {
 
 std::string report_page(std::string_view json) {
   std::string script;
-  for (const std::string_view name :
-       {"dom", "headline", "curves", "sections", "roofline", "start"})
+  for (const std::string_view name : {"dom", "headline", "curves", "sections", "roofline", "start"})
     script.append(asset(name));
   const std::string data = inert(json);
   const std::array<std::pair<std::string_view, std::string_view>, 4> parts = {{

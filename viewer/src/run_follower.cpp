@@ -95,7 +95,8 @@ bool RunFollower::read(Stream& stream, std::int64_t size, std::int64_t most) {
   if (from > stream.offset) rest.remove_prefix(std::min(rest.find('\n') + 1, rest.size()));
   const std::size_t end = rest.rfind('\n');
   if (end == std::string_view::npos) return false;
-  stream.offset = from + static_cast<std::int64_t>(rest.data() - text.data() + static_cast<std::ptrdiff_t>(end) + 1);
+  stream.offset = from + static_cast<std::int64_t>(rest.data() - text.data() +
+                                                   static_cast<std::ptrdiff_t>(end) + 1);
   rest = rest.substr(0, end + 1);
   while (!rest.empty()) {
     const std::size_t stop = rest.find('\n');

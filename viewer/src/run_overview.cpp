@@ -36,8 +36,8 @@ void add_step(RankTotals& totals, const StepRecord& record) {
   for (std::size_t i = 0; i < phase_count; ++i) {
     if (record.phases[i]) totals.phases[i] = totals.phases[i].value_or(0) + record.phases[i]->value;
   }
-  const auto peak =
-      record.memory_device_peak_bytes ? record.memory_device_peak_bytes : record.memory_rss_peak_bytes;
+  const auto peak = record.memory_device_peak_bytes ? record.memory_device_peak_bytes
+                                                    : record.memory_rss_peak_bytes;
   if (peak) totals.memory_peak_bytes = std::max(totals.memory_peak_bytes.value_or(0), *peak);
   totals.dropped_records = std::max(totals.dropped_records, record.dropped_records);
 }
@@ -103,7 +103,8 @@ void RunOverview::add(const StepRecord& record) {
   tokens.add(real(record.tokens), time);
   samples.add(real(record.samples), time);
   if (record.monitor_seconds) watching.add(record.monitor_seconds->value, time);
-  for (std::size_t i = 0; i < dtype_count; ++i) flops_by_dtype[i] += record.hardware_flops_by_dtype[i];
+  for (std::size_t i = 0; i < dtype_count; ++i)
+    flops_by_dtype[i] += record.hardware_flops_by_dtype[i];
   if (record.hardware_flops) hardware_flops += record.hardware_flops->value;
   if (record.recompute_flops) recompute_flops += record.recompute_flops->value;
   ++sources[record.flops_source];

@@ -21,7 +21,8 @@ bool within(std::uint32_t point, Range range) {
 /// Marks that sit on the character before them, and wide East Asian characters and pictures: the
 /// blocks of Unicode that names are likely to hold.
 std::size_t width_of(std::uint32_t point) {
-  if (within(point, {0x300, 0x36f}) || within(point, {0x200b, 0x200f}) || within(point, {0xfe00, 0xfe0f}))
+  if (within(point, {0x300, 0x36f}) || within(point, {0x200b, 0x200f}) ||
+      within(point, {0xfe00, 0xfe0f}))
     return 0;
   constexpr std::array<Range, 7> wide = {{{0x1100, 0x115f},
                                           {0x2e80, 0xa4cf},
@@ -30,8 +31,8 @@ std::size_t width_of(std::uint32_t point) {
                                           {0xfe30, 0xfe6f},
                                           {0xff00, 0xff60},
                                           {0x1f300, 0x3fffd}}};
-  const bool is_wide = std::any_of(
-      wide.begin(), wide.end(), [point](Range range) { return within(point, range); });
+  const bool is_wide =
+      std::any_of(wide.begin(), wide.end(), [point](Range range) { return within(point, range); });
   return is_wide ? 2 : 1;
 }
 

@@ -18,7 +18,7 @@ void merge(Stretch& into, const Stretch& from) {
 
 }  // namespace
 
-void Spread::add(double value) {
+void ValueSpread::add(double value) {
   if (!std::isfinite(value)) return;
   sum += value;
   low = std::min(low, value);
@@ -26,14 +26,14 @@ void Spread::add(double value) {
   ++count;
 }
 
-void Spread::add(const Spread& other) {
+void ValueSpread::add(const ValueSpread& other) {
   sum += other.sum;
   low = std::min(low, other.low);
   high = std::max(high, other.high);
   count += other.count;
 }
 
-std::optional<double> Spread::mean() const {
+std::optional<double> ValueSpread::mean() const {
   if (count == 0) return std::nullopt;
   return sum / static_cast<double>(count);
 }

@@ -15,7 +15,10 @@ using testing::HasSubstr;
 
 class Report : public testing::Test {
  protected:
-  void write(std::int64_t from, std::int64_t to, int rank = 0, const std::string& stamp = "20231114_221320") {
+  void write(std::int64_t from,
+             std::int64_t to,
+             int rank = 0,
+             const std::string& stamp = "20231114_221320") {
     std::string text;
     for (std::int64_t step = from; step <= to; ++step) text += line_of(sample_step(step, rank));
     TemporaryDirectory::append(directory_.stream(rank, stamp), text);
@@ -81,7 +84,8 @@ TEST(ReportPage, refers_to_nothing_outside) {
   const std::string page = report_page("{}");
   const auto has = [&](const char* text) { return page.find(text) != std::string::npos; };
   EXPECT_FALSE(has("sourceMappingURL"));
-  for (const char* mark : {"{{style}}", "{{data}}", "{{library}}", "{{script}}"}) EXPECT_FALSE(has(mark));
+  for (const char* mark : {"{{style}}", "{{data}}", "{{library}}", "{{script}}"})
+    EXPECT_FALSE(has(mark));
   EXPECT_TRUE(has("default-src 'none'"));
   EXPECT_TRUE(has("Permission is hereby granted"));
   EXPECT_GT(page.size(), 100'000U);

@@ -111,8 +111,10 @@ TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_sec
     const auto start = std::chrono::steady_clock::now();
     EXPECT_TRUE(refresh());
     const std::vector<Finding> none;
-    const auto lines = draw_frame({follower_.run().description, follower_.totals(), none, 0}, {120, 40}, true);
-    fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    const auto lines =
+        draw_frame({follower_.run().description, follower_.totals(), none, 0}, {120, 40}, true);
+    fastest = std::min(
+        fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     EXPECT_GT(lines.size(), 5U);
     EXPECT_EQ(follower_.totals().ranks.at(9900).last_step, step);
   }

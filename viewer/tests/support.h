@@ -47,7 +47,8 @@ inline std::string line_of(const StepRecord& record) {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "flopmeter_viewer_XXXXXX").string();
+    std::string name =
+        (std::filesystem::temp_directory_path() / "flopmeter_viewer_XXXXXX").string();
     path_ = mkdtemp(name.data());
   }
   ~TemporaryDirectory() { std::filesystem::remove_all(path_); }

@@ -62,24 +62,26 @@ TEST(Timeline, ranks_with_the_same_step_fall_together) {
   Timeline timeline{fields, 10};
   for (const double mfu : {0.2, 0.6}) timeline.add(record(7, mfu));
   ASSERT_EQ(timeline.stretches().size(), 1U);
-  const Spread& mfu = timeline.stretches().begin()->second.spreads[0];
+  const ValueSpread& mfu = timeline.stretches().begin()->second.spreads[0];
   EXPECT_DOUBLE_EQ(*mfu.mean(), 0.4);
   EXPECT_EQ(mfu.low, 0.2);
   EXPECT_EQ(mfu.high, 0.6);
 }
 
-/// Whatever the steps and their order: nothing is lost, extremes are the true ones, stretches are in
-/// order and do not overlap, and there are never too many.
+/// Whatever the steps and their order: nothing is lost, extremes are the true ones, stretches are
+/// in order and do not overlap, and there are never too many.
 TEST(Timeline, holds_for_random_runs) {
   std::mt19937_64 random{20'26};
   for (int round = 0; round < 200; ++round) {
     const std::size_t most = 2 + random() % 50;
-    const std::int64_t span = 1 + static_cast<std::int64_t>(random() % (round % 2 == 0 ? 300 : 1U << 30U));
+    const std::int64_t span =
+        1 + static_cast<std::int64_t>(random() % (round % 2 == 0 ? 300 : 1U << 30U));
     Timeline timeline{fields, most};
     std::vector<std::pair<std::int64_t, double>> truth;
     const std::size_t count = 1 + random() % 500;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto step = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(span)) - span / 3;
+      const auto step =
+          static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(span)) - span / 3;
       const double value = static_cast<double>(random() % 1000) / 1000;
       truth.emplace_back(step, value);
       timeline.add(record(step, value));
@@ -91,7 +93,7 @@ TEST(Timeline, holds_for_random_runs) {
       ASSERT_GT(stretch.first_step, before);
       ASSERT_LT(stretch.last_step - stretch.first_step, timeline.steps_per_stretch());
       before = stretch.last_step;
-      Spread expected;
+      ValueSpread expected;
       for (const auto& [step, value] : truth) {
         if (step >= stretch.first_step && step <= stretch.last_step) expected.add(value);
       }

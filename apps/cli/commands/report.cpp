@@ -4,9 +4,8 @@
 #include <flopmeter/core/text.h>
 #include <flopmeter/viewer/report.h>
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -44,13 +43,15 @@ Result<void> write_file(const std::string& path, std::string_view text) {
 }
 
 Exit run(const Options& options) {
-  const auto now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
+  const auto now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
   const auto json = report_json(options.directory, {FLOPMETER_VERSION, now.count()});
   if (!json) return refuse(json.error());
   if (options.json) return print(*json + "\n");
   const std::string page = report_page(*json);
   if (options.output == "-") return print(page);
-  if (const auto written = write_file(options.output, page); !written) return refuse(written.error());
+  if (const auto written = write_file(options.output, page); !written)
+    return refuse(written.error());
   return print(printable(options.output) + ": open it in a browser\n");
 }
 

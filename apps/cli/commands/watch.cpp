@@ -5,11 +5,11 @@
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/viewer/frame.h>
+#include <flopmeter/viewer/live_findings.h>
 #include <flopmeter/viewer/run_follower.h>
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -30,18 +30,17 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::vector<std::string> frame(const RunFollower& run) {
-  const TerminalSize size = terminal_size();
-  return draw_frame({run.run().description, run.totals(), {}, now()},
+std::vector<std::string> frame(const RunFollower& run,
+                               const std::vector<Finding>& findings,
+                               TerminalSize size) {
+  return draw_frame({run.run().description, run.totals(), findings, now()},
                     {size.columns, size.rows},
                     coloured());
 }
 
 Exit print_once(const RunFollower& run) {
   std::string text;
-  const TerminalSize size = terminal_size();
-  for (const std::string& line :
-       draw_frame({run.run().description, run.totals(), {}, now()}, {size.columns, 0}, coloured()))
+  for (const std::string& line : frame(run, live_findings(run), {terminal_size().columns, 0}))
     text += line + "\n";
   return print(text);
 }
@@ -63,7 +62,9 @@ Exit print_totals(const RunFollower& run) {
     for (std::size_t i = 0; i < phase_count; ++i) {
       if (all.phases[i]) json.field(to_string(static_cast<Phase>(i)), *all.phases[i] / all.weight);
     }
-    json.end_object().end_object();
+    json.end_object().key("findings").begin_array();
+    for (const Finding& finding : live_findings(run)) write_json(json, finding);
+    json.end_array().end_object();
   });
 }
 
@@ -73,14 +74,21 @@ bool is_live_terminal() {
 }
 
 Exit watch(RunFollower& run, double interval) {
+  constexpr double between_diagnoses = 3;
   Result<bool> state = true;
   {
     LiveTerminal terminal;
-    while (terminal.show(frame(run))) {
+    std::vector<Finding> findings = live_findings(run);
+    double diagnosed = now();
+    while (terminal.show(frame(run, findings, terminal_size()))) {
       const auto event = terminal.wait(interval);
       if (event == LiveTerminal::Event::quit) break;
-      if (event == LiveTerminal::Event::time) state = run.refresh();
+      if (event != LiveTerminal::Event::time) continue;
+      state = run.refresh();
       if (!state) break;
+      if (now() - diagnosed < between_diagnoses) continue;
+      findings = live_findings(run);
+      diagnosed = now();
     }
   }
   return state ? 0 : refuse(state.error());
@@ -108,9 +116,10 @@ std::function<Exit()> set_up(CLI::App& app) {
 }  // namespace
 
 extern const Command watch_plugin;
-constinit const Command watch_plugin{.name = "watch",
-                                     .help = "Follows a run live in the terminal: MFU, phases, ranks, findings",
-                                     .order = 11,
-                                     .set_up = set_up};
+constinit const Command watch_plugin{
+    .name = "watch",
+    .help = "Follows a run live in the terminal: MFU, phases, ranks, findings",
+    .order = 11,
+    .set_up = set_up};
 
 }  // namespace flopmeter

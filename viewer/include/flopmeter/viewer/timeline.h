@@ -17,14 +17,14 @@
 namespace flopmeter {
 
 /// Values that fell together.
-struct Spread {
+struct ValueSpread {
   double sum = 0;
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
   std::int64_t count = 0;
 
   void add(double value);
-  void add(const Spread& other);
+  void add(const ValueSpread& other);
   [[nodiscard]] std::optional<double> mean() const;
 };
 
@@ -32,8 +32,8 @@ struct Spread {
 struct Stretch {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  double time_unix = 0;         ///< end of the latest step in it
-  std::vector<Spread> spreads;  ///< by curve
+  double time_unix = 0;              ///< end of the latest step in it
+  std::vector<ValueSpread> spreads;  ///< by curve
 };
 
 /// Takes records in any order and of any number of ranks; steps of all ranks with the same number
