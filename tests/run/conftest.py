@@ -30,7 +30,9 @@ class Folder:
 
     def start(self, *command, watched=(), **env):
         """A process; ``watched``: options of flopmeter run, None to run the command alone."""
-        front = [] if watched is None else [str(PROGRAM), "run", "--dir", str(self.logs), *map(str, watched), "--"]
+        # Every step is counted, however long the machine takes for it.
+        options = ["--dir", str(self.logs), "--overhead-budget", "1"]
+        front = [] if watched is None else [str(PROGRAM), "run", *options, *map(str, watched), "--"]
         return subprocess.Popen(
             [*front, *map(str, command)],
             cwd=self.path,
