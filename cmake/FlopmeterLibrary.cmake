@@ -9,8 +9,10 @@ list(TRANSFORM modules REPLACE "(.+)" "$<TARGET_OBJECTS:flopmeter_\\1>" OUTPUT_V
 add_library(flopmeter SHARED ${objects})
 add_library(flopmeter::flopmeter ALIAS flopmeter)
 flopmeter_flags(flopmeter)
-set_target_properties(flopmeter PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 LINKER_LANGUAGE CXX
-                                           LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+set_target_properties(flopmeter PROPERTIES SOVERSION 0 LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+if(NOT SKBUILD)  # a wheel holds no links: each name would be one more copy
+  set_target_properties(flopmeter PROPERTIES VERSION ${PROJECT_VERSION})
+endif()
 target_link_libraries(flopmeter PRIVATE $<BUILD_INTERFACE:${dependencies}>)
 foreach(include IN LISTS includes)
   target_include_directories(flopmeter INTERFACE $<BUILD_INTERFACE:${include}>)

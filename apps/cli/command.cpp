@@ -10,9 +10,18 @@
 
 namespace flopmeter {
 
-Exit refuse(const Error& error) {
-  const std::string line = "flopmeter: " + printable(error.message) + "\n";
+std::vector<std::string>& words_behind() {
+  static std::vector<std::string> words;
+  return words;
+}
+
+void say(std::string_view text) {
+  const std::string line = "flopmeter: " + printable(text) + "\n";
   std::fputs(line.c_str(), stderr);
+}
+
+Exit refuse(const Error& error) {
+  say(error.message);
   return error.code == ErrorCode::io_error ? 1 : 2;
 }
 

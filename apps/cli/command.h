@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -30,8 +31,14 @@ struct Command {
 
 std::span<const Command* const> commands();
 
+/// The words behind "--", which CLI11 does not see: another program's command line.
+std::vector<std::string>& words_behind();
+
 /// One line on standard error, and the exit code that goes with it.
 Exit refuse(const Error& error);
+
+/// One line on standard error.
+void say(std::string_view text);
 
 /// Writes to standard output.
 Exit print(std::string_view text);

@@ -51,8 +51,15 @@ int main(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(std::string{command->name}, std::string{command->help});
     runs.emplace_back(sub, command->set_up(*sub));
   }
+  const bool passes_on = std::any_of(runs.begin(), runs.end(), [&](const auto& each) {
+    return argc > 1 && each.first->get_name() == argv[1] && each.first->get_prefix_command();
+  });
+  char** const end = argv + argc;
+  char** const dashes = std::find_if(
+      argv, end, [&](const char* word) { return passes_on && std::string_view{word} == "--"; });
+  if (dashes != end) flopmeter::words_behind().assign(dashes + 1, end);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(dashes - argv), argv);
     for (const auto& [sub, run] : runs) {
       if (sub->parsed()) return run();
     }

@@ -4,7 +4,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from types import ModuleType
+
+_NAME = "flopmeter._torch"
+_REMEDY = 'build with -DFLOPMETER_TORCH="$(python -c \'import torch; print(torch.utils.cmake_prefix_path)\')", or pip install .'
 
 
 class AdapterUnavailable(ImportError):
@@ -13,6 +18,8 @@ class AdapterUnavailable(ImportError):
 
 def torch_adapter() -> ModuleType:
     """The compiled adapter."""
+    if _NAME in sys.modules:
+        return sys.modules[_NAME]
     # torch first: the adapter binds to the libraries that it loads.
     try:
         torch = importlib.import_module("torch")
@@ -23,10 +30,7 @@ def torch_adapter() -> ModuleType:
     try:
         built_for = importlib.import_module("flopmeter._torch_build").TORCH_VERSION
     except ImportError:
-        raise AdapterUnavailable(
-            "flopmeter: this build has no torch adapter; build with -DFLOPMETER_TORCH="
-            '"$(python -c \'import torch; print(torch.utils.cmake_prefix_path)\')"'
-        ) from None
+        return _compiled(torch)
     running = torch.__version__.split("+")[0]
     if running != built_for:
         raise AdapterUnavailable(
@@ -34,6 +38,24 @@ def torch_adapter() -> ModuleType:
             "build it again for this torch"
         )
     try:
-        return importlib.import_module("flopmeter._torch")
+        return importlib.import_module(_NAME)
     except ImportError as error:
         raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
+
+
+def _compiled(torch: ModuleType) -> ModuleType:
+    """Of a package that was built without torch: compiled for this one, the first time it is needed."""
+    from flopmeter import _compile
+    from flopmeter._setup import say
+
+    if not _compile.available():
+        raise AdapterUnavailable(f"flopmeter: this build has no torch adapter; {_REMEDY}")
+    try:
+        spec = importlib.util.spec_from_file_location(_NAME, _compile.compiled(torch, say))
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except (_compile.CannotCompile, ImportError) as error:
+        raise AdapterUnavailable(f"flopmeter: {error}") from None
+    sys.modules[_NAME] = module
+    return module

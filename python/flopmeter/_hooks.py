@@ -48,23 +48,26 @@ def _tensors(output: Any) -> list[Any]:
 
 
 class TorchHooks:
-    """Hooks of one monitor: on its model, if it has one, and on all optimizers."""
+    """Hooks of one monitor: on its model, if it has one, and on all optimizers, unless somebody else calls for them."""
 
-    def __init__(self, monitor: Monitor, model: Any) -> None:
+    def __init__(self, monitor: Monitor, model: Any, optimizers: bool = True) -> None:
         torch = sys.modules["torch"]
         self._monitor = weakref.ref(monitor)
         self._core = monitor._core
         self._thread = threading.get_ident()
         self._in_backward = False
+        self._in_optimizer = False
         self._guessed_backward = False  # the engine's threads are not ours: backward is what follows forward
         self._is_compiling = torch.compiler.is_compiling
         self._queue_callback = torch.autograd.Variable._execution_engine.queue_callback
         self.phases = True
-        optimizers = importlib.import_module("torch.optim.optimizer")
-        self._handles = [
-            optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
-            optimizers.register_optimizer_step_post_hook(self._optimizer_ended),
-        ]
+        self._handles = []
+        if optimizers:
+            optimizer = importlib.import_module("torch.optim.optimizer")
+            self._handles += [
+                optimizer.register_optimizer_step_pre_hook(self._optimizer_begins),
+                optimizer.register_optimizer_step_post_hook(self._optimizer_ended),
+            ]
         if isinstance(model, torch.nn.Module):
             self._handles += [
                 model.register_forward_pre_hook(self._forward_begins, with_kwargs=True),
@@ -81,10 +84,13 @@ class TorchHooks:
         return _suspended > 0 or threading.get_ident() != self._thread
 
     def _forward_begins(self, model: Any, args: Any, kwargs: Any) -> None:
-        if self._is_compiling() or self._skip() or not model.training:
+        if self._is_compiling() or self._skip():
             return
         monitor = self._monitor()
         if monitor is None:
+            return
+        if not model.training:
+            monitor._evaluation_begins()
             return
         self._end_guess()
         monitor._forward_begins(lambda: look_at(kwargs or args))
@@ -95,20 +101,30 @@ class TorchHooks:
         if self._is_compiling() or self._skip() or not model.training or not self.phases:
             return
         self._core.end_phase(FORWARD)
-        for tensor in _tensors(output):
-            if tensor.device.type == "cpu":  # its backward runs in the thread that asks for it
-                tensor.grad_fn.register_prehook(self._backward_begins)
-            elif not self._guessed_backward:
+        tensors = _tensors(output)
+        for tensor in tensors:
+            tensor.grad_fn.register_prehook(self._backward_begins)
+            if tensor.device.type != "cpu" and not self._guessed_backward:
                 self._guessed_backward = True
                 self._core.begin_phase(BACKWARD)
+        if not tensors:
+            self._note_backward()  # it will not be seen
 
     def _end_guess(self) -> None:
         if self._guessed_backward:
             self._guessed_backward = False
             self._core.end_phase(BACKWARD)
 
+    def _note_backward(self) -> None:
+        monitor = self._monitor()
+        if monitor is not None:
+            monitor._backward_begins()
+
     def _backward_begins(self, _gradients: Any) -> None:
-        if self._in_backward or self._skip() or not self.phases:
+        if _suspended > 0 or self._in_backward:
+            return
+        self._note_backward()
+        if self._skip() or not self.phases:  # on a device it runs in the engine's thread
             return
         self._in_backward = True
         self._core.begin_phase(BACKWARD)
@@ -120,20 +136,23 @@ class TorchHooks:
             self._core.end_phase(BACKWARD)
 
     def _optimizer_begins(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self._skip():
+        monitor = self._monitor()
+        if self._skip() or monitor is None:
             return
         self._end_guess()
+        monitor._optimizer_begins()
         if self.phases:
+            self._in_optimizer = True
             self._core.begin_phase(OPTIMIZER)
 
     def _optimizer_ended(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if self._skip():
-            return
         monitor = self._monitor()
-        if monitor is not None:
-            monitor._optimizer_steps += 1
-        if self.phases:
+        if self._skip() or monitor is None:
+            return
+        if self._in_optimizer:
+            self._in_optimizer = False
             self._core.end_phase(OPTIMIZER)
+        monitor._optimizer_ended()
 
     def step_ends(self) -> None:
         """No phase of ours outlives its step."""

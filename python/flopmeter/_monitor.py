@@ -63,6 +63,8 @@ class Monitor:
     All other keywords are options by name, as ``flopmeter.options()`` lists them.
     """
 
+    _automatic = False  # started by nobody in the program: stands back for one that was
+
     def __init__(
         self,
         directory: str | os.PathLike[str] | None = None,
@@ -89,6 +91,8 @@ class Monitor:
         mlflow: bool = False,
         **options: Any,
     ) -> None:
+        if not self._automatic:
+            _setup.finish_automatic()
         named = dict(options, directory=directory, mode=mode, log_interval=log_interval, measure_frequency=flops_profile_freq)
         sinks = _setup.python_sinks(named)
         self._options = _setup.make_options(named, config, _setup.model_name(model))
@@ -125,7 +129,7 @@ class Monitor:
         self._steps_to_memory = 0
         self._log_interval = int(self._options.values()["log_interval"])
         self._finished = False
-        self._hooks = TorchHooks(self, model) if find_phases and _setup.torch_module() and self.enabled else None
+        self._hooks = self._make_hooks(model) if find_phases and _setup.torch_module() and self.enabled else None
         self._replicated = _setup.replicated_hooks(model, self._options) if parts.source is not None else None
         self._records = RecordThread(self._core, wandb if rank == 0 else False, mlflow and rank == 0, sinks)
         _setup.finish_at_exit(self)
@@ -271,6 +275,9 @@ class Monitor:
     def __exit__(self, *_error: object) -> None:
         self.finish()
 
+    def _make_hooks(self, model: Any) -> TorchHooks:
+        return TorchHooks(self, model)
+
     def _note_memory(self) -> None:
         self._steps_to_memory -= 1
         if self._steps_to_memory < 0:
@@ -286,6 +293,18 @@ class Monitor:
             if seen is not None:
                 self._core.micro_step(*seen)
                 self._has_batch = self._batch_by_hook = True
+
+    def _backward_begins(self) -> None:
+        """A backward of what the model gave starts, in any thread."""
+
+    def _evaluation_begins(self) -> None:
+        """The model's forward starts in evaluation mode."""
+
+    def _optimizer_begins(self) -> None:
+        """An optimizer's step starts."""
+
+    def _optimizer_ended(self) -> None:
+        self._optimizer_steps += 1
 
     def _begin_auto(self) -> None:
         seen = look_at(self._pending)

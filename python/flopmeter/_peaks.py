@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from typing import Any
 
@@ -19,29 +17,10 @@ def given(tflops: float, device: str = "given") -> PeakTable:
     return PeakTable(device, "given", dict.fromkeys(_flopmeter.dtype_names, tflops * 1e12))
 
 
-def _cache_file() -> str:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "flopmeter", "peaks.json")
-
-
 def measured() -> PeakTable | None:
-    """What ``flopmeter peak`` measured on this processor with this number of threads; None where it did not."""
-    try:
-        with open(_cache_file(), encoding="utf-8") as file:
-            cache = json.load(file)
-        machines = cache["machines"] if cache["schema"] == "flopmeter.peaks/1" else []
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            processor = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, ValueError, KeyError, TypeError, StopIteration):
-        return None
+    """What ``flopmeter peak`` measured on this processor with torch's number of threads; None where it did not."""
     torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else None
-    for machine in reversed(machines):  # the newest last
-        if machine.get("processor") == processor and threads in (None, machine.get("threads")):
-            peaks = {dtype: peak["flops_per_second"] for dtype, peak in machine["peaks"].items()}
-            source = f"measured: {_cache_file()}, {machine.get('threads')} threads, torch {machine.get('torch')}"
-            return PeakTable(processor, source, peaks) if peaks else None
-    return None
+    return _flopmeter.measured_peaks(torch.get_num_threads() if torch else None)
 
 
 def torch_device_name(device: Any = None) -> str | None:

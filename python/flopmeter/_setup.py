@@ -78,6 +78,11 @@ def make_options(
     return options
 
 
+def run_directory(root: str | os.PathLike[str]) -> str | None:
+    """``root``/perf_monitor, unless the environment names another place."""
+    return None if os.environ.get("FLOPMETER_DIRECTORY") else os.path.join(root, "perf_monitor")
+
+
 def model_name(model: Any) -> str:
     """What people would call it."""
     if model is None or isinstance(model, Mapping):
@@ -246,3 +251,10 @@ def _finish_all() -> None:
 def active_monitors() -> list[Any]:
     """Monitors that watch now."""
     return [monitor for monitor in _alive if monitor.enabled]
+
+
+def finish_automatic() -> None:
+    """End the monitors that nobody in the program asked for."""
+    for monitor in active_monitors():
+        if monitor._automatic:
+            monitor.finish()

@@ -11,6 +11,7 @@ from transformers import TrainerCallback
 from transformers.trainer_callback import DefaultFlowCallback
 
 from flopmeter._monitor import Monitor
+from flopmeter._setup import run_directory
 from flopmeter._window import Window
 
 
@@ -42,7 +43,7 @@ class Callback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         self._go_first(inspect.currentframe())
         options = {"wandb": False, "log_interval": max(1, int(state.logging_steps)), **self._options}
-        directory = self._directory or os.path.join(args.output_dir, "perf_monitor")
+        directory = self._directory or run_directory(args.output_dir)
         self.monitor = Monitor(directory, model=model, **options)
         self._window = Window(self.monitor)
 

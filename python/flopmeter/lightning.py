@@ -14,6 +14,7 @@ except ImportError:  # the older package
 from flopmeter import _flopmeter
 from flopmeter._batch import Batch, look_at
 from flopmeter._monitor import Monitor
+from flopmeter._setup import run_directory
 from flopmeter._window import Window
 
 _DATA, _FORWARD, _BACKWARD, _OPTIMIZER, _EVALUATION = (
@@ -41,7 +42,7 @@ class Callback(_Base):
         # Lightning tells the phases itself: forward and backward run inside the optimizer's step there.
         own = {"wandb": False, "find_phases": False, "log_interval": max(1, trainer.log_every_n_steps)}
         options = {**own, **self._options}
-        directory = self._directory or os.path.join(trainer.default_root_dir, "perf_monitor")
+        directory = self._directory or run_directory(trainer.default_root_dir)
         options.setdefault("rank", trainer.global_rank)
         options.setdefault("world_size", trainer.world_size)
         self.monitor = Monitor(directory, model=pl_module, **options)

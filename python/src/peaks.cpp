@@ -6,6 +6,7 @@
 #include <flopmeter/catalog/cpu_peak.h>
 #include <flopmeter/catalog/devices.h>
 #include <flopmeter/sources/cpu_info.h>
+#include <flopmeter/sources/measured_peaks.h>
 
 #include <pybind11/stl.h>
 
@@ -50,6 +51,15 @@ void bind_peaks(py::module_& m) {
       },
       py::arg("name"),
       py::arg("sparse") = false);
+  m.def(
+      "measured_peaks",
+      [](std::optional<int> threads) -> std::optional<PeakTable> {
+        auto table = load_measured_peaks(threads);
+        if (!table) return std::nullopt;
+        return *std::move(table);
+      },
+      py::arg("threads"),
+      "What `flopmeter peak` found on this processor with so many threads; None where it did not.");
   m.def("cpu_peaks", [] { return cpu_peak(take(read_cpu_info())); });
   m.def(
       "dtype_name",

@@ -97,13 +97,15 @@ Result<std::string> store_measured_peaks(const MeasuredMachine& machine) {
   return file.string();
 }
 
-Result<PeakTable> load_measured_peaks() {
+Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
   const std::string processor = processor_name();
+  const std::string file = cache_file();
   PeakTable table{.device = processor};
-  for (const Json& entry : load(cache_file())["machines"]) {
+  for (const Json& entry : load(file)["machines"]) {
     if (!entry.is_object() || entry.value("processor", "") != processor) continue;
+    if (threads && entry.value("threads", 0) != *threads) continue;
     table = {.device = processor,
-             .source = "measured: " + std::to_string(entry.value("threads", 0)) +
+             .source = "measured: " + file + ", " + std::to_string(entry.value("threads", 0)) +
                        " threads, torch " + entry.value("torch", "")};
     const Json peaks = entry.value("peaks", Json::object());
     for (const auto& [name, peak] : peaks.items()) {

@@ -8,6 +8,7 @@
 #include <flopmeter/core/result.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ std::string to_json(const MeasuredMachine& machine);
 /// Adds or replaces the machine's entry; returns the file.
 Result<std::string> store_measured_peaks(const MeasuredMachine& machine);
 
-/// The newest measurement of this machine's processor; an error says how to get one.
-Result<PeakTable> load_measured_peaks();
+/// The newest measurement of this machine's processor, with that many threads if it is said; an
+/// error says how to get one.
+Result<PeakTable> load_measured_peaks(std::optional<int> threads = {});
 
 }  // namespace flopmeter

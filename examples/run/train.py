@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training script that knows nothing of flopmeter."""
+
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64))
+optimizer = torch.optim.AdamW(model.parameters())
+loader = torch.utils.data.DataLoader(torch.randn(512, 64), batch_size=16)
+for batch in loader:
+    loss = (model(batch) - batch).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()

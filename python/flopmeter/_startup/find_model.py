@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the training loop of a process that knows nothing of flopmeter, through torch's own hooks.
+
+The first module that is called in training mode, with gradients, while there is an optimizer, is the model; the
+monitor starts there, and the global module hook goes.  A process that never gets there leaves no trace.
+"""
+
+import os
+import sys
+import warnings
+
+_MOST_CALLS = 100000  # of modules without a training loop, after which the modules are left alone
+_WARNING = "Using `torch.compile\\(module\\)` when there are global hooks"
+
+
+def _optimizer_exists(kind):
+    """Whether an optimizer was made: torch marks the step of its class then."""
+    return any(hasattr(each.step, "hooked") or _optimizer_exists(each) for each in kind.__subclasses__())
+
+
+def _say(text):
+    if os.environ.get("RANK", "0") == "0":
+        sys.stderr.write("flopmeter: {}\n".format(text))
+
+
+class Finder:
+    """Watches modules until a model is found, and optimizers for the watcher of its loop."""
+
+    def __init__(self, torch):
+        self._torch = torch
+        self._calls = 0
+        self._modules = None
+        self._filter = None
+        self._watcher = None
+        self._stopped = False
+        # These stay: torch does not let a hook take itself or another away.
+        optimizers = sys.modules["torch.optim.optimizer"]
+        optimizers.register_optimizer_step_pre_hook(self._optimizer_begins)
+        optimizers.register_optimizer_step_post_hook(self._optimizer_ended)
+        self.watch_modules()
+
+    def watch_modules(self):
+        """Look for a model from the next call of a module on."""
+        if self._modules is not None:
+            return
+        self._calls = 0
+        # A compiled model would warn of the hook before the hook can take itself away.
+        warnings.filterwarnings("ignore", message=_WARNING)
+        self._filter = warnings.filters[0]
+        self._modules = self._torch.nn.modules.module.register_module_forward_pre_hook(self._module_called)
+
+    def _leave_modules(self):
+        if self._modules is not None:
+            self._modules.remove()
+            self._modules = None
+            if self._filter in warnings.filters:
+                warnings.filters.remove(self._filter)
+
+    def _module_called(self, module, args):
+        if self._torch.compiler.is_compiling():
+            return
+        self._calls += 1
+        if self._calls > _MOST_CALLS:
+            self._leave_modules()
+        if not module.training or not self._torch.is_grad_enabled():
+            return
+        if any(each.requires_grad for each in module.parameters()) and _optimizer_exists(self._torch.optim.Optimizer):
+            caller = sys._getframe(1).f_locals  # a global hook is not given the keywords
+            self._start(module, args, caller.get("kwargs"))
+
+    def _optimizer_begins(self, optimizer, args, kwargs):
+        if self._watcher is not None:
+            self._watcher._hooks._optimizer_begins(optimizer, args, kwargs)
+
+    def _optimizer_ended(self, optimizer, args, kwargs):
+        if self._watcher is not None:
+            self._watcher._hooks._optimizer_ended(optimizer, args, kwargs)
+        elif self._stopped:
+            pass
+        elif self._modules is None:  # given up too early: it is a training loop after all
+            self.watch_modules()
+        else:  # no module was called: the loop is known by its optimizer alone
+            self._start(None, (), None)
+
+    def _start(self, model, args, kwargs):
+        self._leave_modules()
+        self._watcher = None
+        self._stopped = True
+        try:
+            from flopmeter import _attach
+
+            self._watcher = _attach.start(model, args, kwargs, self.watch_modules)
+        except ImportError as error:
+            here = "Python {}.{}, torch {}".format(sys.version_info[0], sys.version_info[1], self._torch.__version__)
+            _say("the command runs unwatched by {}: {}".format(here, error))
+        except Exception as error:
+            _say("the command runs unwatched: {}: {}".format(type(error).__name__, error))
+
+
+def install():
+    """Called when torch has just been imported."""
+    torch = sys.modules["torch"]
+    if hasattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook"):
+        Finder(torch)
+    else:
+        _say("torch {} has no hook for all optimizers; the command runs unwatched".format(torch.__version__))

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Megatron-LM's own formula for the FLOPs of a step, to set the model of its arguments against."""
+
+
+def megatron_flops(a, batch):
+    """num_floating_point_operations() of Megatron-LM, norms left out: its formulas for attention, MLP, experts, logits."""
+    get = lambda name, otherwise: otherwise if getattr(a, name, None) is None else getattr(a, name)  # noqa: E731
+    tokens, pairs = batch * a.seq_length, batch * a.seq_length**2
+    h, n, layers = a.hidden_size, a.num_attention_heads, a.num_layers
+    mtp = get("mtp_num_layers", 0)
+    frequency = get("moe_layer_freq", 1) if get("num_experts", 0) else [0] * layers
+    if isinstance(frequency, int):
+        frequency = [int(i % frequency == 0) for i in range(layers)]
+    moe = sum(frequency) + mtp * frequency[-1]
+    dense = layers + mtp - moe
+    gate = 3 if a.swiglu else 2
+    if get("multi_latent_attention", False):
+        nope, rope, v, rank = a.qk_head_dim, a.qk_pos_emb_head_dim, a.v_head_dim, a.kv_lora_rank
+        q = h * n * (nope + rope) if a.q_lora_rank is None else a.q_lora_rank * (h + n * (nope + rope))
+        projections = q + rank * (h + n * (nope + v)) + h * rope + n * v * h
+        core = n * (nope + rope + v)
+    else:
+        d = get("kv_channels", h // n)
+        groups = get("num_query_groups", n) if get("group_query_attention", False) else n
+        projections = h * (n * d + 2 * groups * d) + n * d * h
+        core = 2 * n * d
+    attention = (layers + mtp) * (6 * tokens * projections + 3 * pairs * core)
+    mlp = 6 * tokens * h * gate * a.ffn_hidden_size * dense
+    width = get("moe_ffn_hidden_size", a.ffn_hidden_size) * get("moe_router_topk", 0)
+    experts = 6 * tokens * h * gate * (width + get("moe_shared_expert_intermediate_size", 0)) * moe
+    logits = 6 * tokens * h * a.padded_vocab_size * (1 + mtp)
+    return attention + mlp + experts + logits + mtp * 6 * tokens * 2 * h * h

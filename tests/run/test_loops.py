@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training programs that know nothing of flopmeter, under ``flopmeter run``: FLOPs equal the estimate to the integer."""
+
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from conftest import SCRIPTS
+from tiny_gpt import LENGTH
+
+SCRIPTS_OF_PYTHON = Path(sysconfig.get_path("scripts"))
+
+
+def check(rows, estimated, steps, sequences, micro_steps):
+    expected = estimated(sequences)
+    counted = [row["hardware_flops"] for row in rows]
+    print(f"counted {counted[0]}, estimated {expected}")
+    assert counted == [expected] * steps
+    for row in rows:
+        assert (row["samples"], row["tokens"], row["micro_steps"]) == (sequences, sequences * LENGTH, micro_steps)
+        assert {"forward", "backward", "optimizer"} <= set(row["phases"])
+        assert sum(row["phases"].values()) == pytest.approx(row["step_seconds"], rel=1e-6)
+
+
+def test_a_plain_loop_gives_the_same_losses_and_the_flops_of_the_estimate(folder, estimated):
+    alone = folder.start(sys.executable, SCRIPTS / "plain_loop.py", 200, watched=None)
+    output, errors, code = folder.python("plain_loop.py", 200)
+    expected, _ = alone.communicate(timeout=240)
+    assert code == alone.returncode == 0, errors
+    assert [line for line in output.splitlines() if not line.startswith("flopmeter")] == expected.splitlines()
+    assert len(expected.splitlines()) == 204
+    check(folder.records(), estimated, 200, sequences=8, micro_steps=2)
+    assert [row["step"] for row in folder.records()] == list(range(1, 201))
+    assert len(folder.records(tag="evaluation")) == 3  # the first came before the loop was seen
+    assert "watching Gpt" in errors
+
+
+def test_a_hugging_face_trainer(folder, estimated):
+    _, errors, code = folder.python("hf_trainer.py", folder.path / "out")
+    assert code == 0, errors
+    check(folder.records(), estimated, 6, sequences=4, micro_steps=2)
+    assert [row["step"] for row in folder.records() if "data" in row["phases"]] == [2, 3, 5, 6]  # not before a loop or after an evaluation
+    assert len(list(folder.logs.glob("records_*"))) == 1, "the loader's forked workers left a file"
+
+
+def test_with_a_callback_of_ours_only_one_watches(folder, estimated):
+    _, errors, code = folder.python("hf_trainer.py", folder.path / "out", "callback")
+    assert code == 0, errors
+    check(folder.records(), estimated, 6, sequences=4, micro_steps=2)
+    assert "watching" not in errors
+    assert not list((folder.path / "out").glob("**/records_*"))
+
+
+def test_a_lightning_trainer(folder, estimated):
+    _, errors, code = folder.python("lightning_fit.py", folder.path / "out")
+    assert code == 0, errors
+    check(folder.records(), estimated, 8, sequences=4, micro_steps=2)
+    assert len(folder.records(tag="evaluation")) == 2
+
+
+def test_accelerate_launch(folder, estimated):
+    launch = [SCRIPTS_OF_PYTHON / "accelerate", "launch", "--cpu", "--num_processes", 1, "--num_machines", 1]
+    launch += ["--mixed_precision", "no", "--dynamo_backend", "no"]
+    _, errors, code = folder.run(*launch, SCRIPTS / "accelerate_loop.py")
+    assert code == 0, errors
+    check(folder.records(), estimated, 4, sequences=8, micro_steps=2)
+
+
+def test_torchrun_with_two_ranks(folder, estimated):
+    _, errors, code = folder.run(SCRIPTS_OF_PYTHON / "torchrun", "--nproc-per-node", 2, "--standalone", SCRIPTS / "ddp_loop.py")
+    assert code == 0, errors
+    for rank in (0, 1):
+        check(folder.records(rank), estimated, 10, sequences=4, micro_steps=1)
+    assert len(list(folder.logs.glob("records_*"))) == 2, "the launcher or a spawned worker left a file"
+    assert errors.count("watching") == 1
