@@ -41,7 +41,7 @@ std::string bar(double share, int width) {
   const auto cells = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 8));
   std::string text;
   for (int i = 0; i < cells / 8; ++i) text.append("█");
-  return text.append(eighths[cells % 8]);
+  return text.append(eighths[static_cast<std::size_t>(cells % 8)]);
 }
 
 std::size_t display_width(std::string_view text) {

@@ -66,7 +66,7 @@ py::dict to_dict(const Counts& counts) {
     for (const CountRow& row : from) {
       list.append(py::make_tuple(row.name,
                                  std::string(to_string(row.dtype)),
-                                 pass_names[static_cast<int>(row.pass)],
+                                 pass_names[static_cast<std::size_t>(row.pass)],
                                  row.calls,
                                  row.executed,
                                  row.model));
@@ -101,7 +101,7 @@ py::dict to_dict(const SurveyResult& result) {
   py::list rows;
   for (const SurveyRow& row : result.rows) {
     rows.append(py::make_tuple(row.name,
-                               kinds[static_cast<int>(row.kind)],
+                               kinds[static_cast<std::size_t>(row.kind)],
                                row.calls,
                                row.self.value,
                                row.elements,
