@@ -34,7 +34,7 @@ OwnCollective::~OwnCollective() {
 #ifdef FLOPMETER_HAS_C10D
 namespace {
 
-constexpr std::array<const char*, 20> collectives{"c10d::allreduce_",
+constexpr std::array<const char*, 17> collectives{"c10d::allreduce_",
                                                   "c10d::allreduce_coalesced_",
                                                   "c10d::allgather_",
                                                   "c10d::_allgather_base_",
@@ -50,10 +50,34 @@ constexpr std::array<const char*, 20> collectives{"c10d::allreduce_",
                                                   "c10d::alltoall_",
                                                   "c10d::alltoall_base_",
                                                   "c10d::barrier",
-                                                  "c10d::monitored_barrier_",
-                                                  "c10d::send",
-                                                  "c10d::recv_",
-                                                  "c10d::recv_any_source_"};
+                                                  "c10d::monitored_barrier_"};
+constexpr std::array<const char*, 3> messages{
+    "c10d::send", "c10d::recv_", "c10d::recv_any_source_"};
+
+/// A message between two ranks has no future: the wait for it is timed, and all else passed on.
+class TimedWait final : public c10d::Work {
+ public:
+  explicit TimedWait(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+
+  bool isCompleted() override { return work_->isCompleted(); }
+  bool isSuccess() const override { return work_->isSuccess(); }
+  std::exception_ptr exception() const override { return work_->exception(); }
+  int sourceRank() const override { return work_->sourceRank(); }
+  std::vector<at::Tensor> result() override { return work_->result(); }
+  void synchronize() override { work_->synchronize(); }
+  void abort() override { work_->abort(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return work_->getFuture(); }
+  bool wait(std::chrono::milliseconds timeout) override {
+    struct Waiting {
+      Waiting() { collective_began(); }
+      ~Waiting() { collective_ended(); }
+    } const waiting;
+    return work_->wait(timeout);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+};
 
 /// Calls collective_ended() when the operation that `result` stands for has completed: at once
 /// where that is not told.
@@ -88,16 +112,38 @@ void timed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
   end_with(op.schema().returns().empty() ? nullptr : &stack->back());
 }
 
+void timed_message(const c10::OperatorHandle& op,
+                   c10::DispatchKeySet keys,
+                   torch::jit::Stack* stack) {
+  const c10::DispatchKeySet below = keys & keys_below;
+  op.redispatchBoxed(below, stack);
+  if (below.highestPriorityTypeId() != c10::DispatchKey::CPU || !stack->back().isCustomClass())
+    return;
+  if (auto work = stack->back().toCustomClass<c10d::Work>()) {
+    stack->back() = c10::IValue(c10::static_intrusive_pointer_cast<c10d::Work>(
+        c10::make_intrusive<TimedWait>(std::move(work))));
+  }
+}
+
+template <std::size_t count>
+void watch(torch::Library& library,
+           const std::array<const char*, count>& names,
+           torch::CppFunction (*make)()) {
+  for (const char* name : names) {
+    const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+    if (op && !op->hasKernelForDispatchKey(interception_key)) library.impl(name, make());
+  }
+}
+
 }  // namespace
 
 void watch_collectives() {
   static auto& library = *new torch::Library(
       torch::Library::IMPL, "c10d", interception_key, __FILE__, __LINE__);  // never deregistered
-  for (const char* name : collectives) {
-    const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
-    if (op && !op->hasKernelForDispatchKey(interception_key))
-      library.impl(name, torch::CppFunction::makeFromBoxedFunction<&timed>());
-  }
+  watch(library, collectives, [] { return torch::CppFunction::makeFromBoxedFunction<&timed>(); });
+  watch(library, messages, [] {
+    return torch::CppFunction::makeFromBoxedFunction<&timed_message>();
+  });
 }
 #else
 void watch_collectives() {}
