@@ -21,19 +21,24 @@ def draw():
 
 
 @pytest.fixture(scope="session")
-def diagnose():
+def ask():
     program = ROOT / "build" / "flopmeter"
     if not program.exists():
         pytest.skip("build/flopmeter is not built")
 
-    def ask(directory, *arguments):
+    def run(command, *arguments):
         done = subprocess.run(
-            [program, "diagnose", str(directory), "--json", *arguments], capture_output=True, text=True, timeout=60
+            [program, command, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    return ask
+    return run
+
+
+@pytest.fixture(scope="session")
+def diagnose(ask):
+    return lambda directory: ask("diagnose", directory)
 
 
 @pytest.fixture(scope="session")

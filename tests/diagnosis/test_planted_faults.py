@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults planted in real training are found, named and sized; their kind, size and seed are drawn at random."""
 
-import dataclasses
-
 import pytest
 
 planted = pytest.importorskip("planted")
@@ -40,23 +38,31 @@ def run(tmp_path, diagnose, peak, plan):
 
 
 @pytest.fixture(scope="module")
-def step_seconds(peak, tmp_path_factory):
-    """How long a step takes here without a fault: what the sizes of the faults are drawn by."""
-    return planted.train(tmp_path_factory.mktemp("twin"), planted.Plan(steps=12), peak).step_seconds
+def twin(peak, tmp_path_factory):
+    """A run without a fault, and how long its steps take: what the sizes of the faults are drawn by."""
+    directory = tmp_path_factory.mktemp("twin")
+    return directory, planted.train(directory, planted.Plan(), peak).step_seconds
 
 
-def test_a_run_in_good_order_has_no_finding(tmp_path, diagnose, peak, draw):
-    _, diagnosis = run(tmp_path, diagnose, peak, planted.Plan(seed=draw.randrange(1000)))
+def test_a_run_in_good_order_has_no_finding(diagnose, twin):
+    diagnosis = diagnose(twin[0])
+    check_sums(diagnosis)
     assert diagnosis["findings"] == []
 
 
 @pytest.mark.parametrize(("fault", "rule"), [("sleep", "data_loading"), ("cpu", "cpu_bound")])
-def test_waiting_for_data_is_told_by_its_reason_and_sized(tmp_path, diagnose, peak, draw, step_seconds, fault, rule):
-    size = draw.uniform(0.5, 1.5) * max(step_seconds, 0.04)
+def test_waiting_for_data_is_told_by_its_reason_and_sized(tmp_path, diagnose, ask, peak, draw, twin, fault, rule):
+    size = draw.uniform(0.5, 1.5) * max(twin[1], 0.04)
     plan = planted.Plan(seed=draw.randrange(1000), steps=35, **{fault: size})
     outcome, diagnosis = run(tmp_path, diagnose, peak, plan)
     check_finding(diagnosis, rule)
     assert loss_of(diagnosis, rule)["seconds"] == pytest.approx(outcome.data_seconds, rel=0.1)
+    comparison = ask("compare", tmp_path, twin[0])
+    changes = comparison["changes"]
+    assert next(change for change in changes if change["cause"] == rule)["mfu_change"] > 0
+    assert sum(change["mfu_change"] for change in changes) == pytest.approx(
+        comparison["mfu_after"] - comparison["mfu_before"], abs=1e-9
+    )
 
 
 def test_padding_is_found_and_sized(tmp_path, diagnose, peak, draw):
@@ -67,8 +73,8 @@ def test_padding_is_found_and_sized(tmp_path, diagnose, peak, draw):
     assert finding["expected_mfu"] == pytest.approx(diagnosis["mfu"] / (1 - plan.padding), rel=0.2)
 
 
-def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, peak, draw, step_seconds):
-    plan = planted.Plan(seed=draw.randrange(1000), save_every=draw.randint(2, 4), save_sleep=step_seconds)
+def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, peak, draw, twin):
+    plan = planted.Plan(seed=draw.randrange(1000), save_every=draw.randint(2, 4), save_sleep=twin[1])
     outcome, diagnosis = run(tmp_path, diagnose, peak, plan)
     check_finding(diagnosis, "checkpoint")
     assert loss_of(diagnosis, "checkpoint")["seconds"] == pytest.approx(outcome.save_seconds, rel=0.1)

@@ -31,11 +31,11 @@ struct Inquiry {
   }
   /// "35 ms of 120 ms a step (29.2 %)".
   [[nodiscard]] std::string a_step_text(std::int64_t nanoseconds) const;
-  /// Tokens that go through the model at once; 0 where they are not known.
+  /// Tokens that go through the model at once, padding too; 0 where they are not known.
   [[nodiscard]] double tokens_at_once() const {
-    return sums.micro_steps > 0
-               ? static_cast<double>(sums.tokens) / static_cast<double>(sums.micro_steps)
-               : 0;
+    return sums.micro_steps > 0 ? static_cast<double>(sums.tokens) / sums.useful_share /
+                                      static_cast<double>(sums.micro_steps)
+                                : 0;
   }
 };
 
