@@ -60,8 +60,8 @@ void summary(const ActResult& bad, const ActResult& good, const std::string& dir
   say("records, logs and TensorBoard files: " + directory + "/{slow,repaired}");
   say("what changed, by cause: flopmeter compare " + directory + "/slow " + directory +
       "/repaired");
-  say("next: tail -f " + directory +
-      "/repaired/perf_realtime.log, or attach it to your own training: README.md");
+  say("as a page: flopmeter report " + directory + "/slow -o report.html");
+  say("next: attach it to your own training: README.md");
 }
 
 }  // namespace

@@ -142,7 +142,9 @@ Result<void> write_run_json(const Options& options,
   for (std::size_t i = 0; i < dtype_count; ++i) {
     if (run.peaks.peaks[i]) json.field(to_string(static_cast<Dtype>(i)), *run.peaks.peaks[i]);
   }
-  json.end_object().end_object();
+  json.end_object()
+      .field("memory_bytes_per_second", run.peaks.memory_bytes_per_second)
+      .end_object();
   json.key("world").begin_object();
   json.field("size", run.world_size)
       .field("data_parallel", run.data_parallel)

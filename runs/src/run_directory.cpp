@@ -65,6 +65,9 @@ RunDescription read_description(const Json& run) {
     if (peak.is_number() && peak.get<double>() > 0)
       description.peaks.set(dtype, {peak.get<double>()});
   }
+  if (const Json& speed = member(device, "memory_bytes_per_second");
+      speed.is_number() && speed.get<double>() > 0)
+    description.peaks.memory_bytes_per_second = speed.get<double>();
   const Json& world = member(run, "world");
   description.world_size = count_of(world, "size");
   description.data_parallel = count_of(world, "data_parallel");

@@ -33,7 +33,7 @@ TEST(OpenRun, reads_the_description_and_lists_the_streams) {
   append_file(directory.path() + "/run.json",
               R"({"schema": "flopmeter.run/1", "run_id": "0123456789abcdef",
     "stamp": "20240129_103000", "model": null, "convention": "model-v1", "mode": "auto",
-    "device": {"name": "A100", "source": "catalog", "peak_flops_per_second": {"bf16": 312000000000000, "fp32": 1.95e13}},
+    "device": {"name": "A100", "source": "catalog", "peak_flops_per_second": {"bf16": 312000000000000, "fp32": 1.95e13}, "memory_bytes_per_second": 2.039e12},
     "world": {"size": 12, "data_parallel": 6, "devices_per_rank": 1}, "log_interval": 10, "details": {"a": 1}})");
   for (const char* name : {"records_20240129_103000.rank10.jsonl",
                            "records_20240129_103000.rank2.jsonl",
@@ -52,6 +52,7 @@ TEST(OpenRun, reads_the_description_and_lists_the_streams) {
   EXPECT_EQ(description.peaks.device, "A100");
   EXPECT_EQ(description.peaks.peak(Dtype::bf16), FlopsPerSecond{312e12});
   EXPECT_EQ(description.peaks.peak(Dtype::fp8), std::nullopt);
+  EXPECT_EQ(description.peaks.memory_bytes_per_second, 2.039e12);
   EXPECT_EQ(description.world_size, 12);
   EXPECT_EQ(description.data_parallel, 6);
   EXPECT_EQ(description.details, R"({"a":1})");

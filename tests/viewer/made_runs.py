@@ -54,6 +54,33 @@ def noisy(step, rank=0, seed=7):
                   data_share=0.4 if stalled else 0.06)
 
 
+def starved(step):
+    """Waits for data two fifths of the time from step 200 on."""
+    waiting = step >= 200
+    seconds = 0.75 if waiting else 0.45
+    work = {"forward": 0.13, "backward": 0.26, "optimizer": 0.03, "other": 0.005}
+    one = record(step, mfu=0.2 / seconds, seconds=seconds, start=1.7e9 + (0.3 * (step - 200) if waiting else 0))
+    one["phases"] = {"data": seconds - sum(work.values()), **work}
+    return one
+
+
+def product(m, n, k, seconds, calls=24):
+    return {"name": "aten::mm", "kind": "priced", "phase": "forward", "backward": False, "elements": m * k, "calls": calls,
+            "self_seconds": seconds, "shape": f"[{m},{k}] [{k},{n}]", "flops": 2 * m * n * k * calls,
+            "bytes": 2 * (m * k + k * n + m * n) * calls}
+
+
+def write_survey(directory, step=100, rank=0, stamp="20231114_221320"):
+    """One surveyed step: products large, long and thin, and operators that only move data."""
+    rows = [product(8192, 4096, 4096, 0.045), product(8192, 14336, 4096, 0.13), product(8192, 4096, 14336, 0.14),
+            product(1, 4096, 4096, 0.004), product(64, 64, 8192, 0.006),
+            {"name": "aten::add", "kind": "memory", "phase": "forward", "backward": False, "elements": 1 << 25, "calls": 60,
+             "self_seconds": 0.04}]
+    survey = {"v": 1, "step": step, "time_unix": 1.7e9 + 0.5 * step, "wall_seconds": 0.5, "busy_seconds": 0.365,
+              "calls": 180, "on_device": False, "rows": rows}
+    (directory / f"survey_{stamp}.rank{rank}.jsonl").write_text(json.dumps(survey) + "\n")
+
+
 def write_long(path, steps, spikes):
     """Many records quickly: one line, with the numbers that change put in by hand."""
     line = json.dumps(record(0), separators=(",", ":"))

@@ -73,6 +73,30 @@ def test_text_of_the_run_stays_text(browser, flopmeter, tmp_path):
         page.close()
 
 
+def test_findings_waterfall_and_roofline_are_shown(browser, flopmeter, tmp_path):
+    made_runs.describe(tmp_path)
+    made_runs.write_stream(made_runs.stream(tmp_path), (made_runs.starved(step) for step in range(400)))
+    made_runs.write_survey(tmp_path)
+    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    shown = json.loads(flopmeter("report", tmp_path, "--json").stdout)
+    losses = shown["waterfall"]["losses"]
+    assert sum(loss["mfu_points"] for loss in losses) == pytest.approx(1 - shown["waterfall"]["mfu"])
+    assert shown["findings"][0]["rule"] in ("data_loading", "cpu_bound")
+    mark = next(mark for mark in shown["marks"] if mark["rule"] == shown["findings"][0]["rule"])
+    assert 180 <= mark["first_step"] <= 220 and mark["last_step"] == 399
+    page = browser.open(tmp_path / "report.html")
+    try:
+        assert page.complaints() == []
+        assert page.requests() == []
+        seen = text(page)
+        assert shown["findings"][0]["summary"] in seen and shown["findings"][0]["remedy"] in seen
+        assert "achieved" in seen and "aten::mm" in seen and "aten::add" in seen
+        assert page.evaluate("document.querySelectorAll('svg circle').length") == 5
+        assert "NaN" not in seen and "undefined" not in seen
+    finally:
+        page.close()
+
+
 def test_run_without_anything_known_still_makes_a_page(browser, flopmeter, tmp_path):
     made_runs.describe(tmp_path, device={})
     bare = {"v": 1, "step": 0, "rank": 0, "time_unix": 1.7e9, "step_seconds": 0.1, "tag": "train"}

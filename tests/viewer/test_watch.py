@@ -118,6 +118,14 @@ def test_once_prints_one_frame_without_any_code(flopmeter, directory):
     assert "step 49" in flopmeter("watch", directory).stdout  # no terminal: as with --once
 
 
+def test_names_what_is_found(flopmeter, tmp_path):
+    made_runs.describe(tmp_path)
+    made_runs.write_stream(made_runs.stream(tmp_path), (made_runs.starved(step) for step in range(400)))
+    found = json.loads(flopmeter("watch", tmp_path, "--json").stdout)["findings"]
+    frame = flopmeter("watch", tmp_path, "--once", env={"COLUMNS": "200"}).stdout
+    assert found[0]["summary"] in frame and found[0]["remedy"][:60] in frame
+
+
 def test_json_has_the_latest_figures(flopmeter, directory):
     figures = json.loads(flopmeter("watch", directory, "--json").stdout)
     assert figures["step"] == 49 and figures["ranks"] == 4
