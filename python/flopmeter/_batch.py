@@ -73,9 +73,18 @@ def describe(
 
 def look_at(batch: Any) -> Batch | None:
     """What can be seen of a loader's batch: a mapping with the usual names, or tensors whose first extent counts samples."""
+    try:
+        return _look_at(batch)
+    except Exception:  # somebody's own class, which only looks like one of these
+        return None
+
+
+def _look_at(batch: Any) -> Batch | None:
     if isinstance(batch, Mapping) or isinstance(getattr(batch, "data", None), Mapping):
         get = batch.get
         ids = get("input_ids")
+        if ids is None and len(getattr(get("labels"), "shape", ())) == 2:  # a label for each token
+            ids = get("labels")
         if ids is not None:
             return describe(attention_mask=get("attention_mask"), input_ids=ids, image_grid_thw=get("image_grid_thw"))
         batch = list(batch.values())

@@ -89,6 +89,8 @@ def model_name(model: Any) -> str:
         return ""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)
+    while _module(inner := getattr(model, "module", None) or getattr(model, "_orig_mod", None)) is not None:
+        model = inner  # what DDP, FSDP and torch.compile put around it
     return getattr(getattr(model, "config", model), "name_or_path", "") or type(model).__name__
 
 

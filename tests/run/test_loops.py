@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training programs that know nothing of flopmeter, under ``flopmeter run``: FLOPs equal the estimate to the integer."""
 
+import json
 import sys
-import sysconfig
-from pathlib import Path
 
 import pytest
 from conftest import SCRIPTS
 from tiny_gpt import LENGTH
-
-SCRIPTS_OF_PYTHON = Path(sysconfig.get_path("scripts"))
 
 
 def check(rows, estimated, steps, sequences, micro_steps):
@@ -60,7 +57,7 @@ def test_a_lightning_trainer(folder, estimated):
 
 
 def test_accelerate_launch(folder, estimated):
-    launch = [SCRIPTS_OF_PYTHON / "accelerate", "launch", "--cpu", "--num_processes", 1, "--num_machines", 1]
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", 1, "--num_machines", 1]
     launch += ["--mixed_precision", "no", "--dynamo_backend", "no"]
     _, errors, code = folder.run(*launch, SCRIPTS / "accelerate_loop.py")
     assert code == 0, errors
@@ -68,9 +65,22 @@ def test_accelerate_launch(folder, estimated):
 
 
 def test_torchrun_with_two_ranks(folder, estimated):
-    _, errors, code = folder.run(SCRIPTS_OF_PYTHON / "torchrun", "--nproc-per-node", 2, "--standalone", SCRIPTS / "ddp_loop.py")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--standalone"]
+    _, errors, code = folder.run(*torchrun, SCRIPTS / "ddp_loop.py")
     assert code == 0, errors
     for rank in (0, 1):
         check(folder.records(rank), estimated, 10, sequences=4, micro_steps=1)
     assert len(list(folder.logs.glob("records_*"))) == 2, "the launcher or a spawned worker left a file"
     assert errors.count("watching") == 1
+
+
+def test_two_optimizers_a_step_and_then_another_model(folder):
+    _, errors, code = folder.python("odd_loops.py")
+    assert code == 0 and "Warning" not in errors, errors
+    first, second = (
+        [json.loads(line) for line in file.read_text().splitlines()] for file in sorted(folder.logs.glob("records_*"))
+    )
+    layer = 2 * 4 * 8 * 8
+    assert [(row["step"], row["hardware_flops"]) for row in first] == [(i, 5 * layer) for i in range(1, 7)]
+    assert {row["hardware_flops"] for row in second} == {2 * 2 * 3 * 16 * 16}
+    assert 20 <= len(second) <= 40  # the other model is looked for after some steps without the first

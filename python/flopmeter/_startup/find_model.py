@@ -69,12 +69,13 @@ class Finder:
             self._start(module, args, caller.get("kwargs"))
 
     def _optimizer_begins(self, optimizer, args, kwargs):
-        if self._watcher is not None:
+        if self._watcher is not None and self._watcher.watches:
             self._watcher._hooks._optimizer_begins(optimizer, args, kwargs)
 
     def _optimizer_ended(self, optimizer, args, kwargs):
         if self._watcher is not None:
-            self._watcher._hooks._optimizer_ended(optimizer, args, kwargs)
+            if self._watcher.watches:
+                self._watcher._hooks._optimizer_ended(optimizer, args, kwargs)
         elif self._stopped:
             pass
         elif self._modules is None:  # given up too early: it is a training loop after all
