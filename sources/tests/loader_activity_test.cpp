@@ -34,7 +34,7 @@ TEST(LoaderActivity, a_thread_that_waits_without_workers_does_not_run) {
 TEST(LoaderActivity, a_worker_that_computes_counts_for_the_thread_that_started_it) {
   const pid_t worker = fork();
   if (worker == 0) {
-    for (volatile unsigned spin = 0;; spin = spin + 1) {
+    for (std::atomic<unsigned> spin = 0;; ++spin) {
     }
   }
   const int busy = busy_looks(20);
