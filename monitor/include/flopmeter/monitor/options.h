@@ -35,6 +35,7 @@ struct Options {
   int log_interval = 10;
   bool console = true;
   bool memory = true;
+  bool gpu_metrics = true;
   bool breakdown = false;
   int max_log_files = 10;
 
