@@ -216,7 +216,7 @@ constexpr auto fields = std::to_array<Field>({
     {"", "tokens", Unit::count, "real tokens in the step, padding left out", get<&StepRecord::tokens>, set<&StepRecord::tokens>},
     {"", "padded_tokens", Unit::count, "tokens in the step with padding", get<&StepRecord::padded_tokens>, set<&StepRecord::padded_tokens>},
     {"", "visual_tokens", Unit::count, "tokens that stand for image patches", get<&StepRecord::visual_tokens>, set<&StepRecord::visual_tokens>},
-    {"", "batch", Unit::none, "lengths of the sequences, padded length and image grids: what other conventions are recomputed from", get_text<&StepRecord::batch>, set_text<&StepRecord::batch>},
+    {"", "batch", Unit::none, "lengths of the sequences, padded length and image grids: what other conventions are recomputed from", get_text<&StepRecord::batch>, nullptr},
     {"", "samples_per_second", Unit::per_second, "samples a second", [](Record r) { return rate(r.samples, r.step_seconds); }, nullptr},
     {"", "tokens_per_second", Unit::per_second, "real tokens a second", [](Record r) { return rate(r.tokens, r.step_seconds); }, nullptr},
     {"phases", "data", Unit::seconds, "waiting for the next batch", get_phase<Phase::data>, set_phase<Phase::data>},

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace flopmeter {
 namespace {
@@ -184,11 +185,18 @@ Result<void> Monitor::Session::start() {
   generation_ = fork_generation();
   prepare_directory();
   if (const auto made = make_sinks(); !made) return made;
+  for (const std::string& warning : options_.warnings) note(warning);
   noter_.calibrate();
   training_thread_ = gettid();
   hardware_.open(options_, connections_);
   connections_.known_work = nullptr;
-  thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  try {
+    thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  } catch (const std::system_error& error) {
+    no_thread_ = true;
+    note(std::string{"no thread can be started, so this run is not watched: "} + error.what());
+    return {};
+  }
   alive_.store(true, std::memory_order_release);
   return {};
 }
@@ -246,6 +254,8 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
     record.data_looks = std::exchange(data_looks_, 0);
     record.data_busy_looks = std::exchange(data_busy_looks_, 0);
   }
+  batch_ = slot.shape.known() ? to_text(slot.shape.view(record.micro_steps)) : std::string{};
+  record.batch = batch_;
   hardware_.fill(slot);
   resolver_.resolve(slot);
   if (const auto trouble = broadcast_.share(record)) note(*trouble);
@@ -380,7 +390,7 @@ MonitorStatus Monitor::Session::status() const {
   if (!options_.enabled) {
     status.disabled = "switched off by its options";
   } else if (!alive_.load(std::memory_order_relaxed)) {
-    status.disabled = "finished";
+    status.disabled = no_thread_ ? "no thread could be started" : "finished";
   }
   return status;
 }

@@ -62,6 +62,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   Ring<Slot> ring_;
   StepNoter noter_;
   std::uint64_t generation_;
+  bool no_thread_ = false;  ///< the system refused one: nothing is watched
   std::atomic<bool> alive_{false};
 
   // Of the writing thread.
@@ -80,6 +81,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   std::int64_t data_busy_looks_ = 0;
   std::int64_t survey_bytes_ = 0;
   bool warned_peak_ = false;
+  std::string batch_;  ///< text of the step being written
 
   mutable std::mutex
       mutex_;  ///< guards what follows; never taken by the training thread inside a step

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from flopmeter import _flopmeter
 from flopmeter._adapter import AdapterUnavailable, torch_adapter
-from flopmeter._models import find_model
+from flopmeter._models import find_model, stored_form
 from flopmeter._modules import ModuleHooks
 from flopmeter._peaks import find_peaks
 
@@ -155,12 +155,16 @@ def parts_of(
     found = _find_model(model, module, frozen, mode)
     checkpointed = bool(getattr(module, "is_gradient_checkpointing", False))
     eager = getattr(getattr(model, "config", None), "_attn_implementation", None) == "eager"
-    training = _flopmeter.Training(
-        trainable or "all", recompute or ("full" if checkpointed else "none"), attention or ("eager" if eager else "fused")
-    )
+    how = {
+        "recompute": recompute or ("full" if checkpointed else "none"),
+        "attention": attention or ("eager" if eager else "fused"),
+    }
+    training = _flopmeter.Training(trainable or "all", **how)
     details: dict[str, Any] = {"dtype": dtype}
     if found is not None:
         details["model"] = {"name": found.name, "family": found.family, "parameters": found.parameters}
+    if (kept := stored_form(model)) is not None:
+        details["estimate"] = {**kept, **how, "trainable": trainable or (None if frozen else "all"), "dtype": dtype}
     if module is not None:
         details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
     peaks = find_peaks(device, peak_tflops)
@@ -168,7 +172,8 @@ def parts_of(
     source = _source(replicated) if count and mode != "estimate" and options.values()["enabled"] == "true" else None
     memory = device if str(device).split(":")[0] in ("cuda", "xpu", "npu") and torch_module() else None
     work = _known_work(device, dtype) if mode == "hybrid" and torch_module() else None
-    return Parts(found, training, peaks, dtype, memory, source, json.dumps(details), _gpu(device), work)
+    text = json.dumps(details, default=str)
+    return Parts(found, training, peaks, dtype, memory, source, text, _gpu(device), work)
 
 
 def _gpu(device: Any) -> str | None:

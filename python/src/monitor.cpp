@@ -4,8 +4,8 @@
 // memory) is put into atomics, and records wait in a bounded queue until Python asks.
 #include "bindings.h"
 
+#include <flopmeter/catalog/model_estimator.h>
 #include <flopmeter/core/record_json.h>
-#include <flopmeter/monitor/model_estimator.h>
 #include <flopmeter/monitor/monitor.h>
 
 #include <pybind11/functional.h>

@@ -53,7 +53,7 @@ struct StepRecord {
   std::optional<std::int64_t> tokens;         ///< real tokens
   std::optional<std::int64_t> padded_tokens;  ///< with padding
   std::optional<std::int64_t> visual_tokens;
-  /// The batch's shape as batch_text() writes it; valid while a sink is called, else empty.
+  /// The batch's shape as to_text(BatchShape) writes it; valid while a sink is called, else empty.
   std::string_view batch;
 
   std::optional<Flops> model_flops;      ///< MFU's numerator
