@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.h"
 
+#include "signals_blocked.h"
+
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/sinks/sinks.h>
@@ -11,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -30,37 +31,6 @@ constexpr auto busy_interval = 2ms;
 constexpr auto finish_deadline = 1800ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr std::int64_t memory_interval_ns = 20'000'000;
-
-/// Blocks all signals in the calling thread while it lives.  Those that a write may send to the
-/// thread itself are taken back, so that a full disk or a closed pipe does not end the program.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-    sigpending(&pending_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  SignalsBlocked(SignalsBlocked&&) = delete;
-  SignalsBlocked& operator=(SignalsBlocked&&) = delete;
-  ~SignalsBlocked() {
-    sigset_t ours;
-    sigemptyset(&ours);
-    for (const int signal : {SIGPIPE, SIGXFSZ}) {
-      if (sigismember(&pending_, signal) == 0) sigaddset(&ours, signal);
-    }
-    const timespec no_wait{};
-    while (sigtimedwait(&ours, nullptr, &no_wait) > 0) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t before_{};
-  sigset_t pending_{};
-};
 
 void say_on_stderr(const std::string& text) {
   const std::string line = "flopmeter: " + printable(text) + "\n";

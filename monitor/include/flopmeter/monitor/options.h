@@ -80,7 +80,7 @@ struct Options {
 
 /// One option in all its spellings.
 struct OptionRow {
-  std::string_view name;  ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
+  std::string_view name;   ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
   std::string_view yaml;   ///< dotted paths of other tools' files that mean the same; one or more
   std::string_view flag;   ///< "--perf-log-interval"
   bool is_switch = false;  ///< takes no value and has a --no- form
