@@ -235,7 +235,7 @@ class HttpServer::State {
         pthread_setname_np(pthread_self(), "flopmeter-http");
         while (!context_.stopped()) {
           try {
-            context_.run();
+            context_.run_for(std::chrono::milliseconds{500});  // a wake-up may fail
           } catch (...) {  // one client's trouble is not the server's end
           }
         }

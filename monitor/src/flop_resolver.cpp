@@ -50,8 +50,13 @@ FlopEstimate flops_of(const StepRecord& record) {
           .recompute = static_cast<std::uint64_t>(record.recompute_flops.value_or(Flops{}).value)};
 }
 
-void FlopResolver::set_counter(std::optional<double> flops_per_second, std::string_view reason) {
-  counter_ = flops_per_second;
+void FlopResolver::set_counters(Dtype dtype, double factor) {
+  counter_dtype_ = dtype;
+  counter_factor_ = factor;
+  counter_reason_ = {};
+}
+
+void FlopResolver::no_counters(std::string_view reason) {
   counter_reason_ = reason;
 }
 
@@ -129,7 +134,9 @@ void FlopResolver::resolve(Slot& slot) {
   if (record.flops_source == FlopsSource::given) return;
   const auto estimated = estimate(slot);
   if (estimated) record.estimated_flops = Flops{static_cast<WideInt>(sum(estimated->model))};
-  if (counter_) record.counter_flops_per_second = counter_;
+  if (slot.counter_flops && record.step_seconds.value > 0)
+    record.counter_flops_per_second =
+        *slot.counter_flops * counter_factor_ / record.step_seconds.value;
   if (slot.counted) {
     if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
       record.counted_flops = record.model_flops;
@@ -153,13 +160,14 @@ void FlopResolver::resolve(Slot& slot) {
       calibrated(slot, estimated);
       break;
     case Mode::hybrid:
-      if (counter_) {
+      if (slot.counter_flops) {
         // What ran is all that a counter sees: HFU's numerator, and no model's.
         const auto flops =
-            static_cast<std::uint64_t>(std::max(0.0, *counter_ * record.step_seconds.value));
+            static_cast<std::uint64_t>(std::max(0.0, *slot.counter_flops * counter_factor_));
         record.hardware_flops = Flops{static_cast<WideInt>(flops)};
-        record.hardware_flops_by_dtype[static_cast<std::size_t>(Dtype::fp32)] = flops;
+        record.hardware_flops_by_dtype[static_cast<std::size_t>(counter_dtype_)] = flops;
         record.flops_source = FlopsSource::hardware;
+        record.calibration_error = counter_factor_ - 1;
         break;
       }
       record.flops_note = counter_reason_;

@@ -27,9 +27,10 @@ class FlopResolver {
       : options_(std::move(options)), estimator_(estimator), plan_(plan) {}
 
   void resolve(Slot& slot);
-  /// FLOP/s by hardware counters over the time since the last call; empty with the reason (static
-  /// text) where there are none.
-  void set_counter(std::optional<double> flops_per_second, std::string_view reason);
+  /// Hardware counters work: what their FLOPs count as, and known FLOPs over those they saw.
+  void set_counters(Dtype dtype, double factor);
+  /// There are none, or no longer; the reason is static text.
+  void no_counters(std::string_view reason);
 
  private:
   /// A count of one shape.
@@ -53,7 +54,8 @@ class FlopResolver {
   std::optional<double> factor_;  ///< measured over estimated, when last compared
   std::int64_t last_measured_ = 0;
   int right_predictions_ = 0;
-  std::optional<double> counter_;
+  Dtype counter_dtype_ = Dtype::fp32;
+  double counter_factor_ = 1;
   std::string_view counter_reason_;
 };
 

@@ -7,6 +7,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -41,9 +42,12 @@ const OptionRow* find_row(std::string_view path, std::vector<std::string>& known
     const std::string own = std::string{own_block}.append(row.name);
     if (path == own) return &row;
     if (block == own_block) known.push_back(own);
-    for (const std::string_view other : row.yaml) {
+    std::string_view rest = row.yaml;
+    while (!rest.empty()) {
+      const std::string_view other = rest.substr(0, rest.find(' '));
       if (path == other) return &row;
       if (other.starts_with(block)) known.emplace_back(other);
+      rest.remove_prefix(std::min(other.size() + 1, rest.size()));
     }
   }
   return nullptr;
@@ -134,6 +138,26 @@ Error unknown_flag(std::string_view flag) {
   const std::vector<std::string_view> views{known.begin(), known.end()};
   return {ErrorCode::not_found,
           "flag '" + printable(flag) + "' is not known" + did_you_mean(flag, views)};
+}
+
+constexpr std::string_view variable_prefix = "FLOPMETER_";
+
+/// "FLOPMETER_LOG_INTERVAL".
+std::string variable_of(const OptionRow& row) {
+  std::string name{variable_prefix};
+  for (const char c : row.name)
+    name.push_back(c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
+  return name;
+}
+
+/// Variables that the project's programs and tests read, beside the options.
+bool is_of_others(std::string_view name) {
+  constexpr std::array<std::string_view, 7> others = {
+      "BIN", "EXAMPLE", "LONG", "OFFLINE", "PYTHON", "RUN_", "UPDATE_GOLDEN"};
+  name.remove_prefix(variable_prefix.size());
+  return std::any_of(others.begin(), others.end(), [name](std::string_view other) {
+    return other.ends_with('_') ? name.starts_with(other) : name == other;
+  });
 }
 
 /// Takes the flag at `i`; false where it is not one of ours.
@@ -228,21 +252,27 @@ Result<std::vector<std::string>> apply_arguments(Options& options,
 }
 
 Result<void> apply_environment(Options& options, const char* const* environment) {
+  const auto rows = option_rows();
+  std::vector<std::string> names;
+  for (const OptionRow& row : rows) names.push_back(variable_of(row));
   Options changed = options;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const Flag variable = split(*environment);
-    if (!variable.value) continue;
-    for (const OptionRow& row : option_rows()) {
-      std::string name = "FLOPMETER_";
-      for (const char c : row.name)
-        name.push_back(c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
-      if (variable.name != name) continue;
-      const std::string_view must_be = row.parse(changed, *variable.value);
-      if (must_be.empty()) break;
-      return Error{ErrorCode::invalid_argument,
-                   "environment: " + name + " is '" + printable(*variable.value) +
-                       "' but must be " + std::string{must_be}};
+    if (!variable.value || !variable.name.starts_with(variable_prefix)) continue;
+    const auto at = std::find(names.begin(), names.end(), variable.name);
+    if (at == names.end()) {
+      if (is_of_others(variable.name)) continue;
+      const std::vector<std::string_view> views{names.begin(), names.end()};
+      changed.warnings.push_back("environment: " + printable(variable.name) + " is not known" +
+                                 did_you_mean(variable.name, views));
+      continue;
     }
+    const std::string_view must_be =
+        rows[static_cast<std::size_t>(at - names.begin())].parse(changed, *variable.value);
+    if (must_be.empty()) continue;
+    return Error{ErrorCode::invalid_argument,
+                 "environment: " + *at + " is '" + printable(*variable.value) + "' but must be " +
+                     std::string{must_be}};
   }
   options = std::move(changed);
   return {};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.h"
 
+#include "signals_blocked.h"
+
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/sinks/sinks.h>
@@ -11,11 +13,11 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace flopmeter {
 namespace {
@@ -29,38 +31,6 @@ constexpr auto busy_interval = 2ms;
 constexpr auto finish_deadline = 1800ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr std::int64_t memory_interval_ns = 20'000'000;
-constexpr std::int64_t counter_interval_ns = 100'000'000;
-
-/// Blocks all signals in the calling thread while it lives.  Those that a write may send to the
-/// thread itself are taken back, so that a full disk or a closed pipe does not end the program.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-    sigpending(&pending_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  SignalsBlocked(SignalsBlocked&&) = delete;
-  SignalsBlocked& operator=(SignalsBlocked&&) = delete;
-  ~SignalsBlocked() {
-    sigset_t ours;
-    sigemptyset(&ours);
-    for (const int signal : {SIGPIPE, SIGXFSZ}) {
-      if (sigismember(&pending_, signal) == 0) sigaddset(&ours, signal);
-    }
-    const timespec no_wait{};
-    while (sigtimedwait(&ours, nullptr, &no_wait) > 0) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t before_{};
-  sigset_t pending_{};
-};
 
 void say_on_stderr(const std::string& text) {
   const std::string line = "flopmeter: " + printable(text) + "\n";
@@ -103,6 +73,7 @@ Monitor::Session::Session(Options options, Connections connections)
       broadcast_(options_.broadcast ? connections_.exchange : nullptr,
                  options_.log_interval,
                  std::chrono::milliseconds{options_.broadcast_deadline}),
+      hardware_(resolver_, noter_.plan(), [this](const std::string& text) { note(text); }),
       diagnosis_(connections_.peaks),
       sinks_([this](const std::string& text) { note(text); }) {}
 
@@ -184,9 +155,18 @@ Result<void> Monitor::Session::start() {
   generation_ = fork_generation();
   prepare_directory();
   if (const auto made = make_sinks(); !made) return made;
+  for (const std::string& warning : options_.warnings) note(warning);
   noter_.calibrate();
   training_thread_ = gettid();
-  thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  hardware_.open(options_, connections_);
+  connections_.known_work = nullptr;
+  try {
+    thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  } catch (const std::system_error& error) {
+    no_thread_ = true;
+    note(std::string{"no thread can be started, so this run is not watched: "} + error.what());
+    return {};
+  }
   alive_.store(true, std::memory_order_release);
   return {};
 }
@@ -244,6 +224,9 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
     record.data_looks = std::exchange(data_looks_, 0);
     record.data_busy_looks = std::exchange(data_busy_looks_, 0);
   }
+  batch_ = slot.shape.known() ? to_text(slot.shape.view(record.micro_steps)) : std::string{};
+  record.batch = batch_;
+  hardware_.fill(slot);
   resolver_.resolve(slot);
   if (const auto trouble = broadcast_.share(record)) note(*trouble);
   measure_memory(record, now_ns);
@@ -275,41 +258,6 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   written_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Monitor::Session::open_counters() {
-  if (options_.mode != Mode::hybrid) return;
-  if (!options_.hardware_counters) {
-    resolver_.set_counter(std::nullopt, "hardware counters are switched off");
-    return;
-  }
-  auto opened = connections_.open_counters();
-  if (!opened) {
-    resolver_.set_counter(std::nullopt, static_text(opened.error().message));
-    note(opened.error().message +
-         (options_.fallback_to_profiler ? "; FLOPs are counted instead" : ""));
-    return;
-  }
-  counters_ = *std::move(opened);
-  noter_.plan().set_hardware(true);
-}
-
-/// A rate over the time since the last reading, which all records in between share.
-void Monitor::Session::read_counters(std::int64_t now_ns) {
-  if (!counters_ || now_ns - counter_read_ns_ < counter_interval_ns) return;
-  const auto total = counters_->total();
-  if (!total) {
-    counters_.reset();
-    noter_.plan().set_hardware(false);
-    resolver_.set_counter(std::nullopt, "hardware counters could no longer be read");
-    return;
-  }
-  if (counter_read_ns_ != 0) {
-    resolver_.set_counter(
-        (*total - counter_total_) * 1e9 / static_cast<double>(now_ns - counter_read_ns_), {});
-  }
-  counter_total_ = *total;
-  counter_read_ns_ = now_ns;
-}
-
 void Monitor::Session::drain(std::int64_t now_ns) {
   while (Slot* slot = ring_.front()) {
     try {
@@ -325,15 +273,11 @@ void Monitor::Session::drain(std::int64_t now_ns) {
 void Monitor::Session::run() noexcept {
   pthread_setname_np(pthread_self(), "flopmeter");
   cpu_ns_ = thread_cpu_nanoseconds();
-  try {
-    open_counters();
-  } catch (...) {  // then there are none
-  }
   std::int64_t flushed_ns = 0;
   bool stop = false;
   while (!stop) {
     const std::int64_t now = monotonic_nanoseconds();
-    read_counters(now);
+    hardware_.poll(now, ring_.size() != 0);
     const bool busy = ring_.size() > ring_.capacity() / 8;
     drain(now);
     try {
@@ -416,7 +360,7 @@ MonitorStatus Monitor::Session::status() const {
   if (!options_.enabled) {
     status.disabled = "switched off by its options";
   } else if (!alive_.load(std::memory_order_relaxed)) {
-    status.disabled = "finished";
+    status.disabled = no_thread_ ? "no thread could be started" : "finished";
   }
   return status;
 }

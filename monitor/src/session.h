@@ -8,6 +8,7 @@
 #include "broadcast.h"
 #include "flop_resolver.h"
 #include "fork_guard.h"
+#include "hardware.h"
 #include "live_diagnosis.h"
 #include "ring.h"
 #include "run_directory.h"
@@ -46,8 +47,6 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   Result<void> make_sinks();
   void prepare_directory();
   void run() noexcept;
-  void open_counters();
-  void read_counters(std::int64_t now_ns);
   void drain(std::int64_t now_ns);
   void handle(Slot& slot, std::int64_t now_ns);
   void measure_memory(StepRecord& record, std::int64_t now_ns);
@@ -63,18 +62,17 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   Ring<Slot> ring_;
   StepNoter noter_;
   std::uint64_t generation_;
+  bool no_thread_ = false;  ///< the system refused one: nothing is watched
   std::atomic<bool> alive_{false};
 
   // Of the writing thread.
   StepBuilder builder_;
   FlopResolver resolver_;
   Broadcast broadcast_;
+  Hardware hardware_;
   std::optional<RunStatistics> statistics_;
   LiveDiagnosis diagnosis_;
   SinkDriver sinks_;
-  std::unique_ptr<FlopCounters> counters_;
-  double counter_total_ = 0;
-  std::int64_t counter_read_ns_ = 0;
   ProcessMemory memory_;
   std::int64_t memory_read_ns_ = 0;
   std::int64_t cpu_ns_ = 0;
@@ -83,6 +81,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   std::int64_t data_busy_looks_ = 0;
   std::int64_t survey_bytes_ = 0;
   bool warned_peak_ = false;
+  std::string batch_;  ///< text of the step being written
 
   mutable std::mutex
       mutex_;  ///< guards what follows; never taken by the training thread inside a step

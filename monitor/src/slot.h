@@ -43,8 +43,9 @@ struct Slot {
   StepRecord record;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  bool counted = false;     ///< the record's FLOPs are the count of this step
-  bool backed_off = false;  ///< counting had passed the budget
+  bool counted = false;                   ///< the record's FLOPs are the count of this step
+  bool backed_off = false;                ///< counting had passed the budget
+  std::optional<double> counter_flops{};  ///< by hardware counters; filled in by the writing thread
   ShapeNote shape;
 };
 

@@ -32,7 +32,9 @@ void Subscription::push(const StepRecord& record) {
       --size_;
       ++dropped_;
     }
-    records_[(first_ + size_) % records_.size()] = record;
+    StepRecord& kept = records_[(first_ + size_) % records_.size()];
+    kept = record;
+    kept.batch = {};  // its text goes with the step
     ++size_;
   }
   changed_.notify_one();

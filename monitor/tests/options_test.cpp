@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support.h"
+
+#include <flopmeter/monitor/monitor.h>
 #include <flopmeter/monitor/options.h>
 
 #include <gmock/gmock.h>
@@ -6,6 +9,7 @@
 
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 namespace flopmeter {
 namespace {
@@ -171,6 +175,25 @@ TEST(Options, hydra_words_are_taken_and_others_left) {
   EXPECT_EQ(options.directory, "./outputs");
 }
 
+TEST(Options, a_variable_that_is_not_known_is_a_warning_with_the_nearest) {
+  Options options;
+  const char* environment[] = {
+      "FLOPMETER_LOG_INTERVALL=3", "FLOPMETER_LONG=1", "FLOPMETER_RUN_PEAK=2", "HOME=/", nullptr};
+  ASSERT_TRUE(apply_environment(options, environment));
+  ASSERT_EQ(options.warnings.size(), 1U);
+  EXPECT_THAT(
+      options.warnings[0],
+      HasSubstr("FLOPMETER_LOG_INTERVALL is not known; did you mean FLOPMETER_LOG_INTERVAL"));
+  TemporaryDirectory directory;
+  Options quiet_options = quiet(directory);
+  quiet_options.warnings = options.warnings;
+  std::vector<std::string> said;
+  Connections connections;
+  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  auto monitor = Monitor::start(quiet_options, std::move(connections));
+  EXPECT_EQ(said, options.warnings);
+}
+
 TEST(Options, the_environment_sets_any_option) {
   Options options;
   const char* environment[] = {
@@ -185,12 +208,13 @@ TEST(Options, the_environment_sets_any_option) {
 }
 
 TEST(Options, each_row_is_complete_unique_and_shown_as_it_is_read) {
-  std::set<std::string_view> names;
+  std::set<std::string> names;
   for (const OptionRow& row : option_rows()) {
-    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    EXPECT_TRUE(names.insert(std::string{row.name}).second) << row.name;
     EXPECT_FALSE(row.help.empty()) << row.name;
     EXPECT_THAT(options_help(), HasSubstr(std::string{row.help}));
-    for (const auto path : row.yaml) EXPECT_TRUE(names.insert(path).second) << path;
+    std::istringstream paths{std::string{row.yaml}};
+    for (std::string path; paths >> path;) EXPECT_TRUE(names.insert(path).second) << path;
     Options options;
     const std::string shown = row.show(options);
     if (!shown.empty() && row.name != "sink") {

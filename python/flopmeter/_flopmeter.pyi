@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __version__: str
@@ -86,6 +86,8 @@ class Monitor:
         exchange: int,
         devices: int,
         details: str,
+        gpu: str | None = None,
+        known_work: Callable[[], int] | None = None,
     ) -> None: ...
     def begin(self, samples: int | None, tokens: int | None) -> None: ...
     def begin_step(

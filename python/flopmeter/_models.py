@@ -50,6 +50,28 @@ def _from_config(config: dict[str, Any], origin: str) -> tuple[_flopmeter.Model,
     return _flopmeter.Model.from_config(json.dumps(config, default=str), origin), longest(config)
 
 
+def stored_form(model: Any) -> dict[str, Any] | None:
+    """What run.json keeps, so that a run can be recomputed: a well-known name, or the configuration itself."""
+    config: Mapping[str, Any] | None = None
+    if isinstance(model, _flopmeter.Model):
+        return {"model": model.name}
+    if isinstance(model, (str, os.PathLike)):
+        text = os.fspath(model)
+        path = os.path.join(text, "config.json") if os.path.isdir(text) else text
+        if text.endswith(".json") or os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                config = json.load(file)
+        elif text in _registered:
+            config = _registered[text]()
+        else:
+            return {"model": text}
+    else:
+        config = config_of(model)
+    if not isinstance(config, Mapping):
+        return None
+    return {"config": {key: value for key, value in config.items() if not key.startswith("_")}}  # "_name_or_path"
+
+
 def longest(config: Mapping[str, Any]) -> int | None:
     """The longest sequence that a configuration speaks of."""
     text = config.get("text_config") or config

@@ -114,6 +114,8 @@ class Monitor:
             _setup.exchange_of(self._options),
             devices,
             parts.details,
+            parts.gpu,
+            parts.known_work,
         )
         self._step = _Step(self)
         self._phases = {name: _Phase(self._core, number) for name, number in _flopmeter.phases.items()}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from flopmeter import _flopmeter
 from flopmeter._adapter import AdapterUnavailable, torch_adapter
-from flopmeter._models import find_model
+from flopmeter._models import find_model, stored_form
 from flopmeter._modules import ModuleHooks
 from flopmeter._peaks import find_peaks
 
@@ -104,6 +104,8 @@ class Parts(NamedTuple):
     device: Any  # a torch device with memory of its own, else None
     source: Any  # _torch.FlopSource, else None
     details: str  # JSON for run.json
+    gpu: str | None  # NVML's name of an NVIDIA GPU
+    known_work: Callable[[], int] | None  # for mode hybrid
 
 
 def _module(model: Any) -> Any:
@@ -155,19 +157,54 @@ def parts_of(
     found = _find_model(model, module, frozen, mode)
     checkpointed = bool(getattr(module, "is_gradient_checkpointing", False))
     eager = getattr(getattr(model, "config", None), "_attn_implementation", None) == "eager"
-    training = _flopmeter.Training(
-        trainable or "all", recompute or ("full" if checkpointed else "none"), attention or ("eager" if eager else "fused")
-    )
+    how = {
+        "recompute": recompute or ("full" if checkpointed else "none"),
+        "attention": attention or ("eager" if eager else "fused"),
+    }
+    training = _flopmeter.Training(trainable or "all", **how)
     details: dict[str, Any] = {"dtype": dtype}
     if found is not None:
         details["model"] = {"name": found.name, "family": found.family, "parameters": found.parameters}
+    if (kept := stored_form(model)) is not None:
+        details["estimate"] = {**kept, **how, "trainable": trainable or (None if frozen else "all"), "dtype": dtype}
     if module is not None:
         details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
     peaks = find_peaks(device, peak_tflops)
     replicated = bool(options.values()["replicated_modules"])
     source = _source(replicated) if count and mode != "estimate" and options.values()["enabled"] == "true" else None
     memory = device if str(device).split(":")[0] in ("cuda", "xpu", "npu") and torch_module() else None
-    return Parts(found, training, peaks, dtype, memory, source, json.dumps(details))
+    work = _known_work(device, dtype) if mode == "hybrid" and torch_module() else None
+    text = json.dumps(details, default=str)
+    return Parts(found, training, peaks, dtype, memory, source, text, _gpu(device), work)
+
+
+def _gpu(device: Any) -> str | None:
+    """The name by which NVML knows a CUDA device; None for any other."""
+    torch = torch_module()
+    if torch is None or not str(device).startswith("cuda") or torch.version.cuda is None or not torch.cuda.is_initialized():
+        return None
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return None if uuid is None else f"GPU-{uuid}"
+
+
+def _known_work(device: Any, dtype: str) -> Callable[[], int]:
+    """Matrix products in the dtype of the run: what mode hybrid calibrates hardware counters with."""
+    torch = torch_module()
+    assert torch is not None
+    kind = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}.get(dtype, torch.float32)
+    on_gpu = str(device).startswith("cuda")
+    size, times = (8192, 50) if on_gpu else (512, 8)
+
+    def work() -> int:
+        a = torch.ones(size, size, dtype=kind, device=device)
+        with torch.no_grad():
+            for _ in range(times):
+                torch.mm(a, a)
+        if on_gpu:
+            torch.cuda.synchronize(device)
+        return 2 * size**3 * times
+
+    return work
 
 
 def _source(replicated: bool) -> Any:

@@ -4,15 +4,17 @@
 // memory) is put into atomics, and records wait in a bounded queue until Python asks.
 #include "bindings.h"
 
+#include <flopmeter/catalog/model_estimator.h>
 #include <flopmeter/core/record_json.h>
-#include <flopmeter/monitor/model_estimator.h>
 #include <flopmeter/monitor/monitor.h>
 
+#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <tuple>
 #include <vector>
 
@@ -35,7 +37,9 @@ class PythonMonitor {
                 bool replicated,
                 std::uintptr_t exchange,
                 int devices,
-                std::string details)
+                std::string details,
+                const std::optional<std::string>& gpu,
+                const std::function<std::int64_t()>& known_work)
       : dtype_(dtype_named(dtype)),
         source_(std::move(source)),
         shared_(std::make_shared<Shared>()),
@@ -48,7 +52,9 @@ class PythonMonitor {
                        replicated,
                        exchange,
                        devices,
-                       std::move(details))) {}
+                       std::move(details),
+                       gpu,
+                       known_work)) {}
 
   using Count = std::optional<std::int64_t>;
   using Grid = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
@@ -130,7 +136,9 @@ class PythonMonitor {
                 bool replicated,
                 std::uintptr_t exchange,
                 int devices,
-                std::string details) {
+                std::string details,
+                const std::optional<std::string>& gpu,
+                const std::function<std::int64_t()>& known_work) {
     if (model) shared_->estimator = take(make_estimator(*model, training, convention, dtype_));
     Connections connections;
     if (!source_.is_none()) {  // of another extension module: only its address is shared
@@ -145,6 +153,9 @@ class PythonMonitor {
     connections.exchange = reinterpret_cast<Exchange*>(exchange);  // NOLINT: as the source
     connections.devices = devices;
     connections.run_json_extra = std::move(details);
+    connections.dtype = dtype_;
+    if (gpu) connections.gpu = GpuRequest{.uuid = *gpu};
+    if (known_work) connections.known_work = [&known_work] { return Flops{known_work()}; };
     connections.device_memory = [shared = shared_] {
       const auto known = [&](std::size_t i) {
         const std::int64_t bytes = shared->memory[i].load(std::memory_order_relaxed);
@@ -239,7 +250,9 @@ void bind_monitor(py::module_& m) {
                     bool,
                     std::uintptr_t,
                     int,
-                    std::string>(),
+                    std::string,
+                    const std::optional<std::string>&,
+                    const std::function<std::int64_t()>&>(),
            py::arg("options"),
            py::arg("peaks"),
            py::arg("model"),
@@ -251,7 +264,9 @@ void bind_monitor(py::module_& m) {
            py::arg("replicated"),
            py::arg("exchange"),
            py::arg("devices"),
-           py::arg("details"))
+           py::arg("details"),
+           py::arg("gpu") = py::none(),
+           py::arg("known_work") = py::none())
       .def("begin", &P::begin, py::arg("samples"), py::arg("tokens"))
       .def("begin_step",
            &P::begin_step,

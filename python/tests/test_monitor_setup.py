@@ -145,9 +145,10 @@ def test_ranks_come_from_the_launcher(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("perf_metrics_*"))
 
 
-def test_loader_workers_are_harmless(tmp_path):
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_loader_workers_are_harmless(tmp_path, method):
     monitor = flopmeter.Monitor(tmp_path, console=False)
-    loader = DataLoader(list(range(16)), batch_size=4, num_workers=2, multiprocessing_context="fork")
+    loader = DataLoader(list(range(16)), batch_size=4, num_workers=2, multiprocessing_context=method)
     assert len(monitor.wrap(loader)) == 4
     for _ in monitor.wrap(loader):
         with monitor.step(samples=4):

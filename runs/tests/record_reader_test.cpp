@@ -54,7 +54,7 @@ TEST(RecordReader, every_field_can_be_put_back_but_those_that_follow_from_others
     if (field.set == nullptr) derived.push_back(field.name);
   }
   const std::vector<std::string_view> expected{
-      "goodput", "tflops_per_device", "samples_per_second", "tokens_per_second"};
+      "goodput", "tflops_per_device", "batch", "samples_per_second", "tokens_per_second"};
   EXPECT_EQ(derived, expected);
 }
 

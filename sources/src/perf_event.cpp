@@ -3,6 +3,7 @@
 // FLOPs of a process from the CPU's own counters.  Events: Intel SDM volume 3,
 // FP_ARITH_INST_RETIRED (0xC7; a fused multiply-add counts twice); AMD PPR family 17h and 19h,
 // PMCx003 retired SSE and AVX FLOPs (counts operations).
+#include <flopmeter/sources/clock.h>
 #include <flopmeter/sources/flop_counters.h>
 
 #include <cpuid.h>
@@ -96,15 +97,15 @@ class PerfEventCounters final : public FlopCounters {
     return open_.empty() ? ENOENT : 0;
   }
 
-  std::optional<double> total() override {
-    double sum = 0;
+  std::optional<CounterReading> read() override {
+    CounterReading sum{.ns = monotonic_nanoseconds()};
     for (const Open& counter : open_) {
       std::array<std::uint64_t, 3> value{};  // count, time enabled, time running
-      if (read(counter.fd, value.data(), sizeof value) != sizeof value) return std::nullopt;
+      if (::read(counter.fd, value.data(), sizeof value) != sizeof value) return std::nullopt;
       // The kernel shares counters among events by turns: scale to the whole time.
       const double share =
           value[1] == 0 ? 1 : static_cast<double>(value[2]) / static_cast<double>(value[1]);
-      if (share > 0) sum += static_cast<double>(value[0]) / share * counter.flops;
+      if (share > 0) sum.flops += static_cast<double>(value[0]) / share * counter.flops;
     }
     return sum;
   }

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace flopmeter {
 
@@ -34,6 +36,19 @@ struct BatchShape {
   std::span<const ImageShape> images{};
   std::int32_t micro_steps = 1;  ///< passes that the sequences were spread over
 };
+
+/// "4x2048,1x17 padded=2048 images=1x24x24,1x16x16": all that is known of a shape, in one word a
+/// part.  Empty for an empty shape.
+std::string to_text(const BatchShape& shape);
+
+/// The same, owned.
+struct StoredBatch {
+  std::vector<SequenceGroup> sequences;
+  std::int64_t padded_length = 0;
+  std::vector<ImageShape> images;
+};
+/// Empty where the text is not one that to_text() writes.
+std::optional<StoredBatch> parse_batch(std::string_view text);
 
 /// FLOPs of one training step by compute dtype.
 struct FlopEstimate {

@@ -53,6 +53,8 @@ struct StepRecord {
   std::optional<std::int64_t> tokens;         ///< real tokens
   std::optional<std::int64_t> padded_tokens;  ///< with padding
   std::optional<std::int64_t> visual_tokens;
+  /// The batch's shape as to_text(BatchShape) writes it; valid while a sink is called, else empty.
+  std::string_view batch;
 
   std::optional<Flops> model_flops;      ///< MFU's numerator
   std::optional<Flops> hardware_flops;   ///< HFU's numerator
@@ -95,6 +97,14 @@ struct StepRecord {
   std::optional<std::int64_t> memory_device_bytes;
   std::optional<std::int64_t> memory_device_peak_bytes;
   std::optional<std::int64_t> memory_device_reserved_bytes;
+
+  std::optional<double> gpu_utilization;  ///< as the GPU itself has it, in the last moments
+  std::optional<double> gpu_tensor_active;
+  std::optional<double> gpu_dram_active;
+  std::optional<double> gpu_power_watts;
+  std::optional<double> gpu_sm_clock_hertz;
+  std::optional<std::uint64_t> gpu_throttle_reasons;
+  std::optional<std::int64_t> gpu_memory_used_bytes;
 
   std::optional<double> loss;
   std::optional<double> grad_norm;

@@ -17,6 +17,7 @@
 #include <flopmeter/monitor/subscription.h>
 #include <flopmeter/sources/clock.h>
 #include <flopmeter/sources/flop_counters.h>
+#include <flopmeter/sources/gpu_watch.h>
 
 #include <cstdint>
 #include <functional>
@@ -74,8 +75,12 @@ struct Connections {
   std::function<void(const std::string&)>
       warn;  ///< one line of text, at most one of a kind; else stderr
   Clock clock;
-  /// Opens the counters of mode hybrid; asked once, on the writing thread.
+  Dtype dtype = Dtype::fp32;      ///< that the work is done in
+  std::optional<GpuRequest> gpu;  ///< the device, where it is an NVIDIA GPU
+  /// Opens the counters of mode hybrid where there is no GPU; asked once, at the start.
   Result<std::unique_ptr<FlopCounters>> (*open_counters)() = open_cpu_flop_counters;
+  KnownWork
+      known_work;  ///< on the device; mode hybrid calibrates its counters with it at the start
 };
 
 /// How the monitor itself is doing.

@@ -35,6 +35,7 @@ struct Options {
   int log_interval = 10;
   bool console = true;
   bool memory = true;
+  bool gpu_metrics = true;
   bool breakdown = false;
   int max_log_files = 10;
 
@@ -73,13 +74,14 @@ struct Options {
 
   std::string run_id;  ///< empty: that of the directory, or a new one
   std::string model;   ///< the model's name, for people
+
+  std::vector<std::string> warnings;  ///< what was odd about the settings; said once at the start
 };
 
 /// One option in all its spellings.
 struct OptionRow {
-  std::string_view name;  ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
-  std::span<const std::string_view>
-      yaml;                ///< dotted paths of other tools' files that mean the same
+  std::string_view name;   ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
+  std::string_view yaml;   ///< dotted paths of other tools' files that mean the same; one or more
   std::string_view flag;   ///< "--perf-log-interval"
   bool is_switch = false;  ///< takes no value and has a --no- form
   std::string_view help;
@@ -111,7 +113,8 @@ Result<void> apply_yaml_file(Options& options, const std::string& path);
 Result<std::vector<std::string>> apply_arguments(Options& options,
                                                  std::span<const std::string> arguments);
 
-/// Takes FLOPMETER_<NAME> from `environment` ("KEY=value", ended by null, as `environ`).
+/// Takes FLOPMETER_<NAME> from `environment` ("KEY=value", ended by null, as `environ`).  A name
+/// that is not known becomes a warning with the nearest one.
 Result<void> apply_environment(Options& options, const char* const* environment);
 
 /// One line an option, for --help.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/catalog/estimate.h>
-#include <flopmeter/monitor/model_estimator.h>
+#include <flopmeter/catalog/model_estimator.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The catalog's models behind the monitor's estimator seam.
+// The catalog's models behind the seam through which a step's shape is priced.
 #pragma once
 
 #include <flopmeter/catalog/model.h>

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``flopmeter recompute``: a stored run under every other convention, step by step and to the integer."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import flopmeter
+import pytest
+import torch
+from run_records import records
+
+PROGRAM = Path(__file__).resolve().parents[2] / "build" / "flopmeter"
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 24,
+    "vocab_size": 50,
+}
+LENGTHS = [[6, 6], [8, 3, 5], [7], [6, 6]]
+
+
+def flopmeter_command(*arguments):
+    if not PROGRAM.exists():
+        pytest.skip("build/flopmeter is not built")
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A llama trained for real on padded batches, counted at every step."""
+    transformers = pytest.importorskip("transformers")
+    directory = tmp_path_factory.mktemp("run")
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA, attn_implementation="sdpa"))
+    with flopmeter.Monitor(directory, model=model, peak_tflops=0.01, console=False) as monitor:
+        for lengths in LENGTHS:
+            ids = torch.randint(50, (len(lengths), max(lengths)))
+            mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+            with monitor.step(attention_mask=mask.long()):
+                model(input_ids=ids, attention_mask=mask.long(), labels=ids).loss.backward()
+    return directory
+
+
+def conventions():
+    return [row["name"] for row in json.loads(flopmeter_command("conventions", "--json").stdout)]
+
+
+def test_every_convention_is_what_the_estimate_says_of_each_step(run):
+    names = conventions()
+    assert len(names) > 15
+    for name in names:
+        done = flopmeter_command("recompute", run, "--convention", name, "--json")
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert (result["from"], result["convention"], result["without_batch"]) == ("model-v1", name, 0)
+        expected = [flopmeter.estimate(LLAMA, seq_lens=lengths, convention=name)["flops"]["model"] for lengths in LENGTHS]
+        assert [step["recomputed"]["model_flops"] for step in result["steps"]] == expected, name
+        assert result["recomputed"]["model_flops"] == sum(expected)
+        for step, row in zip(result["steps"], records(run), strict=True):
+            mfu = step["recomputed"]["model_flops"] / 1e10 / row["step_seconds"]
+            assert step["recomputed"]["mfu"] == pytest.approx(mfu, rel=1e-12)
+
+
+def test_its_own_convention_gives_what_was_stored(run):
+    result = json.loads(flopmeter_command("recompute", run, "--convention", "model-v1", "--json").stdout)
+    rows = records(run)
+    for step, row in zip(result["steps"], rows, strict=True):
+        assert step["stored"]["model_flops"] == row["model_flops"]
+        if row["attention_pairs"] == "exact":
+            assert step["recomputed"]["model_flops"] == row["model_flops"]
+    unpadded = [step for step, lengths in zip(result["steps"], LENGTHS, strict=True) if len(set(lengths)) == 1]
+    assert unpadded and all(step["recomputed"] == step["stored"] for step in unpadded)
+
+
+def test_people_see_both_conventions_side_by_side(run):
+    done = flopmeter_command("recompute", run, "--convention", "kaplan-6n")
+    assert done.returncode == 0
+    assert "model-v1 (stored)" in done.stdout and "kaplan-6n" in done.stdout and "MFU" in done.stdout
+
+
+def test_what_cannot_be_recomputed_is_said_in_one_line(run, tmp_path):
+    done = flopmeter_command("recompute", run, "--convention", "palmm")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "palmm" in done.stderr
+    with flopmeter.Monitor(tmp_path / "bare", console=False) as monitor, monitor.step(tokens=4, samples=1):
+        pass
+    done = flopmeter_command("recompute", tmp_path / "bare", "--convention", "palm")
+    assert done.returncode == 1 and "does not hold the model's configuration" in done.stderr
+    assert flopmeter_command("recompute", run).returncode == 2
+
+
+def test_records_without_a_batch_are_left_empty_and_counted(run, tmp_path):
+    (tmp_path / "run.json").write_text((run / "run.json").read_text())
+    source = next(run.glob("records_*.jsonl"))
+    rows = [json.loads(line) for line in source.read_text().splitlines()]
+    rows[1]["batch"] = None
+    (tmp_path / source.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = json.loads(flopmeter_command("recompute", tmp_path, "--convention", "palm", "--json").stdout)
+    assert result["without_batch"] == 1
+    assert result["steps"][1]["recomputed"]["model_flops"] is None
+    assert result["steps"][0]["recomputed"]["model_flops"] is not None
+
+
+def test_which_parameters_were_trained_must_be_known(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA))
+    model.lm_head.weight.requires_grad_(False)
+    with flopmeter.Monitor(tmp_path, model=model, console=False) as monitor, monitor.step(tokens=4, samples=1):
+        pass
+    done = flopmeter_command("recompute", tmp_path, "--convention", "palm")
+    assert done.returncode == 1 and "which parameters were trained" in done.stderr
