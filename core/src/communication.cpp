@@ -13,9 +13,10 @@ namespace {
 
 using Sum = std::atomic<std::int64_t>;
 
-constinit std::mutex mutex;        // between threads that start and complete collectives
-constinit std::int64_t since = 0;  ///< what lies before it is accounted for
-constinit Sum last_operation{0};   ///< end of the last one
+constinit std::mutex mutex;            // between threads that start and complete collectives
+constinit std::int64_t since = 0;      ///< what lies before it is accounted for
+constinit Phase phase = Phase::other;  ///< in which the last collective started
+constinit Sum last_operation{0};       ///< end of the last one
 constinit std::atomic<std::int32_t> operations{0};
 constinit std::array<Sum, phase_count> waited{};
 constinit Sum overlapped{0};
@@ -31,6 +32,18 @@ void add(Sum& sum, std::int64_t amount) noexcept {
   sum.store(sum.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
 
+/// Divides the time since the last account; under the lock.
+void account() noexcept {
+  const std::int64_t end = now();
+  const std::int64_t busy =
+      operations.load(std::memory_order_relaxed) > 0
+          ? end
+          : std::clamp(last_operation.load(std::memory_order_relaxed), since, end);
+  add(overlapped, busy - since);
+  add(waited[static_cast<std::size_t>(phase)], end - busy);
+  since = end;
+}
+
 }  // namespace
 
 CommunicationTotals communication_now() noexcept {
@@ -44,22 +57,26 @@ CommunicationTotals communication_now() noexcept {
 
 void collective_began() noexcept {
   const std::lock_guard lock{mutex};
-  if (collectives_under_way.fetch_add(1, std::memory_order_relaxed) == 0) since = now();
+  if (collectives_under_way.load(std::memory_order_relaxed) == 0) {
+    since = now();
+  } else {
+    account();
+  }
+  phase = current_phase().load(std::memory_order_relaxed);
+  collectives_under_way.fetch_add(1, std::memory_order_relaxed);
 }
 
 void collective_ended() noexcept {
   const std::lock_guard lock{mutex};
-  const std::int64_t end = now();
-  const std::int64_t busy =
-      operations.load(std::memory_order_relaxed) > 0
-          ? end
-          : std::clamp(last_operation.load(std::memory_order_relaxed), since, end);
-  add(overlapped, busy - since);
-  add(waited[static_cast<std::size_t>(current_phase().load(std::memory_order_relaxed))],
-      end - busy);
+  account();
   add(completed, 1);
-  since = end;
   collectives_under_way.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void settle_communication() noexcept {
+  if (collectives_under_way.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard lock{mutex};
+  if (collectives_under_way.load(std::memory_order_relaxed) > 0) account();
 }
 
 void operation_began() noexcept {

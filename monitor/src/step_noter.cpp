@@ -83,6 +83,7 @@ void StepNoter::open(State state, std::int64_t now) noexcept {
   mark_ns_ = now;
   calls_ = 1;
   has_batch_ = false;
+  settle_communication();
   communication_before_ = communication_now();
 }
 
@@ -293,18 +294,29 @@ void StepNoter::abandon_step() noexcept {
 
 /// Time that a phase spent waiting for collectives belongs to communication.
 void StepNoter::note_communication() noexcept {
+  settle_communication();
   const CommunicationTotals totals = communication_now();
-  if (totals.collectives == 0) return;
+  const std::int64_t overlapped = totals.overlapped_ns - communication_before_.overlapped_ns;
+  std::int64_t elsewhere = 0;  // waited, but not in the phase that the collective started in
+  std::int64_t all = 0;
   constexpr auto communication = static_cast<std::size_t>(Phase::communication);
+  const auto take = [&](std::size_t from, std::int64_t amount) {
+    const std::int64_t taken = std::min(amount, phase_ns_[from]);
+    phase_ns_[from] -= taken;
+    phase_ns_[communication] += taken;
+    return amount - taken;
+  };
   for (std::size_t i = 0; i < phase_count; ++i) {
-    const std::int64_t waited =
-        std::min(totals.waited_ns[i] - communication_before_.waited_ns[i], phase_ns_[i]);
-    phase_ns_[i] -= waited;
-    phase_ns_[communication] += waited;
+    const std::int64_t waited = totals.waited_ns[i] - communication_before_.waited_ns[i];
+    all += waited;
+    if (i != communication) elsewhere += take(i, waited);
+  }
+  if (totals.collectives == 0 && all + overlapped == 0) return;
+  for (std::size_t i = 0; i < phase_count; ++i) {
+    if (i != communication) elsewhere = take(i, elsewhere);
   }
   phase_seen_[communication] = true;
-  now_.record.overlapped_communication =
-      seconds(totals.overlapped_ns - communication_before_.overlapped_ns);
+  now_.record.overlapped_communication = seconds(overlapped);
 }
 
 void StepNoter::emit(std::int64_t now) noexcept {

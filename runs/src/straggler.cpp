@@ -79,6 +79,21 @@ struct Column {
   }
 };
 
+class Mean {
+ public:
+  void add(double value) {
+    sum_ += value;
+    ++count_;
+  }
+  [[nodiscard]] std::optional<double> value() const {
+    return count_ > 0 ? std::optional{sum_ / count_} : std::nullopt;
+  }
+
+ private:
+  double sum_ = 0;
+  int count_ = 0;
+};
+
 using Columns = std::map<std::int64_t, Column>;
 
 struct Judge {
@@ -106,16 +121,20 @@ struct Judge {
     RankScore score{.rank = rank.rank};
     const auto newest = static_cast<std::size_t>(options.of_windows);
     const std::size_t recent = std::min(rank.windows.size(), newest);
+    Mean relative;
+    Mean lead_now;
     for (std::size_t i = rank.windows.size() - recent; i < rank.windows.size(); ++i) {
       const RankWindow& window = rank.windows[i];
       const Column& column = columns.at(window.index);
       if (window.steps == 0) continue;
       score.slow_windows += is_slow(window, column) ? 1 : 0;
       score.late_windows += is_late(window, column) ? 1 : 0;
-      score.lead = lead(window, column);
+      if (const auto less = lead(window, column)) lead_now.add(*less);
       if (const auto speed = speed_of(window); speed && column.speed_means)
-        score.relative = *speed / column.speed.value;
+        relative.add(*speed / column.speed.value);
     }
+    score.relative = relative.value();
+    score.lead = lead_now.value();
     score.historical = historical(rank, recent);
     if (score.slow_windows >= options.windows) {
       score.verdict = Verdict::slow;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "arguments.h"
 #include "collectives.h"
 
 #include <flopmeter/torch/c10d_exchange.h>

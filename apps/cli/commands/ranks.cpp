@@ -59,16 +59,16 @@ std::string rank_table(const MergedRun& merged) {
   Table table{"rrrrrrl"};
   table.row({"rank", "steps", "last step", "step time", "MFU", "waiting", ""});
   for (const RankSummary& rank : worst_first(merged)) {
-    const auto share = rank.waited_seconds && rank.seconds > 0
-                           ? std::optional{*rank.waited_seconds / rank.seconds}
-                           : std::nullopt;
+    const std::string waiting = rank.waited_seconds && rank.seconds > 0
+                                    ? percent(*rank.waited_seconds / rank.seconds)
+                                    : "n/a";
     table.row(
         {std::to_string(rank.rank),
          std::to_string(rank.steps),
          rank.last_step ? std::to_string(*rank.last_step) : "n/a",
          rank.steps > 0 ? seconds_text(rank.seconds / static_cast<double>(rank.steps)) : "n/a",
          text_or_unknown(rank.mfu, percent),
-         text_or_unknown(share, percent),
+         waiting,
          verdict_text(rank.score)});
   }
   std::string text = table.text();

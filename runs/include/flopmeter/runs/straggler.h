@@ -42,7 +42,7 @@ std::string_view to_string(Verdict verdict);
 struct RankScore {
   int rank = 0;
   Verdict verdict = Verdict::normal;
-  std::optional<double> relative{};    ///< speed over the median of the ranks, last window
+  std::optional<double> relative{};    ///< speed over the median of the ranks, last windows
   std::optional<double> historical{};  ///< speed over its own median before that
   std::optional<double> lead{};        ///< seconds a step that it waits less than the median rank
   int slow_windows = 0;                ///< of the last `of_windows`
