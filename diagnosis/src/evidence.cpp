@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace flopmeter {
@@ -154,29 +157,67 @@ Sums add_up(const Evidence& evidence) {
   return sums;
 }
 
-double credible_seconds(const SurveyRow& row) {
-  if (row.kind == OpKind::priced || row.kind == OpKind::unknown || row.across_devices)
-    return row.self.value;
-  const double most = call_seconds + 2 * element_seconds * static_cast<double>(row.elements);
-  return std::min(row.self.value, most * static_cast<double>(row.calls));
+std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys) {
+  using Key = std::tuple<std::string_view, std::string_view, Phase, bool, std::int64_t>;
+  const auto key_of = [](const SurveyRow& row) {
+    return Key{row.name, row.shape, row.phase, row.backward, row.elements};
+  };
+  std::map<Key, double> best;  // seconds a call
+  for (const SurveyResult& survey : surveys) {
+    std::map<Key, std::pair<double, double>> sums;
+    for (const SurveyRow& row : survey.rows) {
+      auto& [seconds, calls] = sums[key_of(row)];
+      seconds += row.self.value;
+      calls += static_cast<double>(row.calls);
+    }
+    for (const auto& [key, sum] : sums) {
+      const auto [at, fresh] = best.try_emplace(key, sum.first / std::max(sum.second, 1.0));
+      if (!fresh) at->second = std::min(at->second, sum.first / std::max(sum.second, 1.0));
+    }
+  }
+  std::vector<double> factors;
+  for (SurveyResult& survey : surveys) {
+    std::map<Key, std::pair<double, double>> sums;
+    for (const SurveyRow& row : survey.rows) {
+      auto& [seconds, calls] = sums[key_of(row)];
+      seconds += row.self.value;
+      calls += static_cast<double>(row.calls);
+    }
+    factors.clear();
+    for (const SurveyRow& row : survey.rows) {
+      const auto& [seconds, calls] = sums[key_of(row)];
+      double allowed = best[key_of(row)];
+      const bool moves = row.kind == OpKind::memory || row.kind == OpKind::tiny;
+      if (moves && !row.across_devices) {
+        allowed = std::min(allowed,
+                           call_seconds + 2 * element_seconds * static_cast<double>(row.elements));
+      }
+      factors.push_back(seconds > 0 ? std::min(1.0, allowed * calls / seconds) : 1);
+    }
+    for (std::size_t i = 0; i < survey.rows.size(); ++i) survey.rows[i].self.value *= factors[i];
+  }
+  return surveys;
 }
 
 OpTimes op_times(const Evidence& evidence) {
   OpTimes sum;
   bool all_records = true;
-  for (const SurveyResult& survey : evidence.surveys) {
+  const std::vector<SurveyResult> clean = without_interference(evidence.surveys);
+  for (std::size_t i = 0; i < clean.size(); ++i) {
+    const SurveyResult& survey = clean[i];
     ++sum.surveys;
     sum.on_device = sum.on_device || survey.on_device;
     double held_up = 0;
     double in_other = 0;
     double calls = 0;
-    for (const SurveyRow& row : survey.rows) {
+    for (std::size_t j = 0; j < survey.rows.size(); ++j) {
+      const SurveyRow& row = survey.rows[j];
       if (row.phase != Phase::forward && row.phase != Phase::backward && row.phase != Phase::other)
         continue;
       const auto row_calls = static_cast<double>(row.calls);
-      const double self = credible_seconds(row);
+      const double self = row.self.value;
       calls += row_calls;
-      held_up += row.self.value - self;
+      held_up += evidence.surveys[i].rows[j].self.value - self;
       if (row.across_devices) {
         sum.copies += self;
         continue;

@@ -76,7 +76,8 @@ struct OpTimes {
 };
 OpTimes op_times(const Evidence& evidence);
 
-/// The row's time; where other programs held it up, what its size allows at most.
-double credible_seconds(const SurveyRow& row);
+/// The surveys without what other programs on the machine added to their times: an operator takes
+/// what it took in the best of them, and no longer than its size allows.
+std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys);
 
 }  // namespace flopmeter
