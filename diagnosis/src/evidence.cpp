@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <string_view>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -71,6 +71,24 @@ std::optional<Dtype> faster_dtype(const PeakTable& peaks, Dtype own) {
     rate = peak->value;
   }
   return best;
+}
+
+/// Calls that are alike, whether or not each was tiny.
+using RowKey = std::tuple<std::string, std::string, Phase, bool, std::int64_t>;
+RowKey key_of(const SurveyRow& row) {
+  return {row.name, row.shape, row.phase, row.backward, row.elements};
+}
+
+std::map<RowKey, double> seconds_a_call(const SurveyResult& survey) {
+  std::map<RowKey, std::pair<double, double>> sums;
+  for (const SurveyRow& row : survey.rows) {
+    auto& [seconds, calls] = sums[key_of(row)];
+    seconds += row.self.value;
+    calls += static_cast<double>(row.calls);
+  }
+  std::map<RowKey, double> means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / std::max(sum.second, 1.0);
+  return means;
 }
 
 }  // namespace
@@ -158,43 +176,25 @@ Sums add_up(const Evidence& evidence) {
 }
 
 std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys) {
-  using Key = std::tuple<std::string_view, std::string_view, Phase, bool, std::int64_t>;
-  const auto key_of = [](const SurveyRow& row) {
-    return Key{row.name, row.shape, row.phase, row.backward, row.elements};
-  };
-  std::map<Key, double> best;  // seconds a call
+  std::map<RowKey, double> best;
   for (const SurveyResult& survey : surveys) {
-    std::map<Key, std::pair<double, double>> sums;
-    for (const SurveyRow& row : survey.rows) {
-      auto& [seconds, calls] = sums[key_of(row)];
-      seconds += row.self.value;
-      calls += static_cast<double>(row.calls);
-    }
-    for (const auto& [key, sum] : sums) {
-      const auto [at, fresh] = best.try_emplace(key, sum.first / std::max(sum.second, 1.0));
-      if (!fresh) at->second = std::min(at->second, sum.first / std::max(sum.second, 1.0));
+    for (const auto& [key, seconds] : seconds_a_call(survey)) {
+      const auto [at, fresh] = best.try_emplace(key, seconds);
+      if (!fresh) at->second = std::min(at->second, seconds);
     }
   }
-  std::vector<double> factors;
   for (SurveyResult& survey : surveys) {
-    std::map<Key, std::pair<double, double>> sums;
-    for (const SurveyRow& row : survey.rows) {
-      auto& [seconds, calls] = sums[key_of(row)];
-      seconds += row.self.value;
-      calls += static_cast<double>(row.calls);
-    }
-    factors.clear();
-    for (const SurveyRow& row : survey.rows) {
-      const auto& [seconds, calls] = sums[key_of(row)];
-      double allowed = best[key_of(row)];
+    const auto own = seconds_a_call(survey);
+    for (SurveyRow& row : survey.rows) {
+      double allowed = best.at(key_of(row));
       const bool moves = row.kind == OpKind::memory || row.kind == OpKind::tiny;
       if (moves && !row.across_devices) {
         allowed = std::min(allowed,
                            call_seconds + 2 * element_seconds * static_cast<double>(row.elements));
       }
-      factors.push_back(seconds > 0 ? std::min(1.0, allowed * calls / seconds) : 1);
+      const double seconds = own.at(key_of(row));
+      if (seconds > allowed) row.self.value *= allowed / seconds;
     }
-    for (std::size_t i = 0; i < survey.rows.size(); ++i) survey.rows[i].self.value *= factors[i];
   }
   return surveys;
 }
@@ -257,6 +257,14 @@ OpTimes op_times(const Evidence& evidence) {
   }
   if (sum.surveys == 0) return sum;
   if (!all_records) sum.compute = 0;
+  for (const SurveyResult& survey : clean) {
+    for (const SurveyRow& row : survey.rows) {
+      const auto flops = static_cast<double>(row.flops);
+      if (row.kind == OpKind::priced && row.self.value > 0 &&
+          flops > 0.02 * sum.flops / sum.surveys)
+        sum.best_rate = std::max(sum.best_rate, flops / row.self.value);
+    }
+  }
   const double n = sum.surveys;
   for (double* value : {&sum.priced,
                         &sum.memory,
