@@ -7,7 +7,7 @@
 namespace flopmeter {
 namespace {
 
-constexpr double least_share = 0.10;
+constexpr double least_share = 0.15;
 
 std::optional<Finding> find(const Inquiry& inquiry) {
   const std::int64_t lost = inquiry.waterfall.lost(Cause::loop);

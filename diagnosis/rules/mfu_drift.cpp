@@ -11,7 +11,7 @@ namespace flopmeter {
 namespace {
 
 constexpr double least_fall = 0.15;
-constexpr std::size_t least_steps = 45;
+constexpr std::size_t least_steps = 150;
 
 double quantile(std::vector<double> values, double q) {
   const auto at = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1));
@@ -53,6 +53,19 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   return finding;
 }
 
+/// Three windows one after the other; `seconds` more in each step, by its number.
+Evidence three_windows(double (*seconds)(int)) {
+  Evidence window = example_window();
+  const std::vector<StepRecord> steps = window.steps;
+  window.steps.clear();
+  for (int i = 0; i < 3 * static_cast<int>(steps.size()); ++i) {
+    StepRecord record = steps[static_cast<std::size_t>(i) % steps.size()];
+    prolong(record, Phase::forward, seconds(i));
+    window.steps.push_back(record);
+  }
+  return window;
+}
+
 }  // namespace
 
 extern const Rule mfu_drift_plugin;
@@ -60,17 +73,7 @@ constinit const Rule mfu_drift_plugin{
     .name = "mfu_drift",
     .help = "MFU falls from the beginning of the window to its end",
     .find = find,
-    .fires =
-        [] {
-          return example_window([](StepRecord& record) {
-            prolong(record, Phase::forward, 0.002 * static_cast<double>(record.step));
-          });
-        },
-    .quiet =
-        [] {
-          return example_window([](StepRecord& record) {
-            prolong(record, Phase::forward, record.step % 7 == 0 ? 0.1 : 0.01);
-          });
-        }};
+    .fires = [] { return three_windows([](int step) { return 0.0005 * step; }); },
+    .quiet = [] { return three_windows([](int step) { return step % 7 == 0 ? 0.1 : 0.01; }); }};
 
 }  // namespace flopmeter

@@ -11,7 +11,10 @@ constexpr double least_share = 0.15;
 
 std::optional<Finding> find(const Inquiry& inquiry) {
   const std::int64_t lost = inquiry.waterfall.lost(Cause::optimizer);
-  if (inquiry.share(Cause::optimizer) < least_share) return std::nullopt;
+  // Where launching is the larger loss, its remedy is the same: more work a step.
+  if (inquiry.share(Cause::optimizer) < least_share ||
+      inquiry.waterfall.lost(Cause::launch_overhead) > lost)
+    return std::nullopt;
   // Its time does not grow with the batch: four times the batch leaves it a quarter of the share.
   Finding finding = finding_of(inquiry, "optimizer", lost * 3 / 4, 0.7);
   finding.summary = "the optimizer takes " + inquiry.a_step_text(lost);

@@ -35,8 +35,8 @@ bool is_linear(const SurveyRow& row) {
 }  // namespace
 
 std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
-  const auto& surveys = inquiry.evidence.surveys;
-  if (surveys.empty() || inquiry.ops.on_device) return std::nullopt;
+  if (inquiry.evidence.surveys.empty() || inquiry.ops.on_device) return std::nullopt;
+  const auto surveys = without_interference(inquiry.evidence.surveys);
   const double n = static_cast<double>(surveys.size());
   EagerAttention found;
   double linears = 0;
@@ -70,7 +70,7 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
       // Its products would run no slower than the others, were they not so small.
       const double needed =
           product ? static_cast<double>(row.flops) * linear_seconds / linear_flops : 0;
-      seconds += std::max(credible_seconds(row) - needed, 0.0) / n;
+      seconds += std::max(row.self.value - needed, 0.0) / n;
       calls += row_calls / n;
     }
   }

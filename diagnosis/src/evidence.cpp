@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
 #include <utility>
 
 namespace flopmeter {
@@ -68,6 +71,24 @@ std::optional<Dtype> faster_dtype(const PeakTable& peaks, Dtype own) {
     rate = peak->value;
   }
   return best;
+}
+
+/// Calls that are alike, whether or not each was tiny.
+using RowKey = std::tuple<std::string, std::string, Phase, bool, std::int64_t>;
+RowKey key_of(const SurveyRow& row) {
+  return {row.name, row.shape, row.phase, row.backward, row.elements};
+}
+
+std::map<RowKey, double> seconds_a_call(const SurveyResult& survey) {
+  std::map<RowKey, std::pair<double, double>> sums;
+  for (const SurveyRow& row : survey.rows) {
+    auto& [seconds, calls] = sums[key_of(row)];
+    seconds += row.self.value;
+    calls += static_cast<double>(row.calls);
+  }
+  std::map<RowKey, double> means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / std::max(sum.second, 1.0);
+  return means;
 }
 
 }  // namespace
@@ -154,29 +175,49 @@ Sums add_up(const Evidence& evidence) {
   return sums;
 }
 
-double credible_seconds(const SurveyRow& row) {
-  if (row.kind == OpKind::priced || row.kind == OpKind::unknown || row.across_devices)
-    return row.self.value;
-  const double most = call_seconds + 2 * element_seconds * static_cast<double>(row.elements);
-  return std::min(row.self.value, most * static_cast<double>(row.calls));
+std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys) {
+  std::map<RowKey, double> best;
+  for (const SurveyResult& survey : surveys) {
+    for (const auto& [key, seconds] : seconds_a_call(survey)) {
+      const auto [at, fresh] = best.try_emplace(key, seconds);
+      if (!fresh) at->second = std::min(at->second, seconds);
+    }
+  }
+  for (SurveyResult& survey : surveys) {
+    const auto own = seconds_a_call(survey);
+    for (SurveyRow& row : survey.rows) {
+      double allowed = best.at(key_of(row));
+      const bool moves = row.kind == OpKind::memory || row.kind == OpKind::tiny;
+      if (moves && !row.across_devices) {
+        allowed = std::min(allowed,
+                           call_seconds + 2 * element_seconds * static_cast<double>(row.elements));
+      }
+      const double seconds = own.at(key_of(row));
+      if (seconds > allowed) row.self.value *= allowed / seconds;
+    }
+  }
+  return surveys;
 }
 
 OpTimes op_times(const Evidence& evidence) {
   OpTimes sum;
   bool all_records = true;
-  for (const SurveyResult& survey : evidence.surveys) {
+  const std::vector<SurveyResult> clean = without_interference(evidence.surveys);
+  for (std::size_t i = 0; i < clean.size(); ++i) {
+    const SurveyResult& survey = clean[i];
     ++sum.surveys;
     sum.on_device = sum.on_device || survey.on_device;
     double held_up = 0;
     double in_other = 0;
     double calls = 0;
-    for (const SurveyRow& row : survey.rows) {
+    for (std::size_t j = 0; j < survey.rows.size(); ++j) {
+      const SurveyRow& row = survey.rows[j];
       if (row.phase != Phase::forward && row.phase != Phase::backward && row.phase != Phase::other)
         continue;
       const auto row_calls = static_cast<double>(row.calls);
-      const double self = credible_seconds(row);
+      const double self = row.self.value;
       calls += row_calls;
-      held_up += row.self.value - self;
+      held_up += evidence.surveys[i].rows[j].self.value - self;
       if (row.across_devices) {
         sum.copies += self;
         continue;
@@ -216,6 +257,14 @@ OpTimes op_times(const Evidence& evidence) {
   }
   if (sum.surveys == 0) return sum;
   if (!all_records) sum.compute = 0;
+  for (const SurveyResult& survey : clean) {
+    for (const SurveyRow& row : survey.rows) {
+      const auto flops = static_cast<double>(row.flops);
+      if (row.kind == OpKind::priced && row.self.value > 0 &&
+          flops > 0.02 * sum.flops / sum.surveys)
+        sum.best_rate = std::max(sum.best_rate, flops / row.self.value);
+    }
+  }
   const double n = sum.surveys;
   for (double* value : {&sum.priced,
                         &sum.memory,

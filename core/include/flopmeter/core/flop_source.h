@@ -67,8 +67,8 @@ class FlopSource {
   /// Nanoseconds that counting one operation costs, calibrated by the adapter.
   [[nodiscard]] virtual double nanoseconds_per_call() const = 0;
 
-  /// Starts to watch every operator, which is slow; false where that is not possible (another survey
-  /// runs, or the source cannot).
+  /// Starts to watch every operator, which is slow; false where that is not possible (another
+  /// survey runs, or the source cannot).
   virtual bool begin_survey() { return false; }
   /// Ends it and tells what ran since begin_survey().
   virtual std::optional<SurveyResult> end_survey() { return std::nullopt; }

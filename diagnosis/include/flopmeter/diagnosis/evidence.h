@@ -67,16 +67,18 @@ struct OpTimes {
   double memory = 0;  ///< that move data, each call long enough to matter
   double small = 0;   ///< that their launch outweighs
   double unknown = 0;
-  double in_other = 0;  ///< part of the above that ran outside forward and backward
-  double copies = 0;    ///< between host and device; in none of the above
-  double calls = 0;     ///< outside the optimizer
-  double flops = 0;     ///< executed by the priced ones
-  double compute = 0;   ///< forward and backward of the surveyed steps, without what watching cost;
-                        ///< 0: unknown
+  double in_other = 0;   ///< part of the above that ran outside forward and backward
+  double copies = 0;     ///< between host and device; in none of the above
+  double calls = 0;      ///< outside the optimizer
+  double flops = 0;      ///< executed by the priced ones
+  double best_rate = 0;  ///< FLOP/s of the fastest of them that does a part worth naming
+  double compute = 0;  ///< forward and backward of the surveyed steps, without what watching cost;
+                       ///< 0: unknown
 };
 OpTimes op_times(const Evidence& evidence);
 
-/// The row's time; where other programs held it up, what its size allows at most.
-double credible_seconds(const SurveyRow& row);
+/// The surveys without what other programs on the machine added to their times: an operator takes
+/// what it took in the best of them, and no longer than its size allows.
+std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys);
 
 }  // namespace flopmeter
