@@ -59,9 +59,8 @@ std::string rank_table(const MergedRun& merged) {
   Table table{"rrrrrrl"};
   table.row({"rank", "steps", "last step", "step time", "MFU", "waiting", ""});
   for (const RankSummary& rank : worst_first(merged)) {
-    const auto share = rank.waited_seconds && rank.seconds > 0
-                           ? std::optional{*rank.waited_seconds / rank.seconds}
-                           : std::nullopt;
+    std::optional<double> share;
+    if (rank.waited_seconds && rank.seconds > 0) share = *rank.waited_seconds / rank.seconds;
     table.row(
         {std::to_string(rank.rank),
          std::to_string(rank.steps),
