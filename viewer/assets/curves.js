@@ -68,30 +68,35 @@ const drawReach = (timeline, curves, canvas, graph) => {
   canvas.globalAlpha = 1;
 };
 
-// Where a finding held: a numbered flag and a light shade.
+// Where a finding held: a line above the curves that starts with its number; a light shade where it came or went.
+const laneHeight = 18;
+const lanesOf = marks => Math.max(0, ...marks.map(mark => mark.lane + 1));
 const drawMarks = (timeline, marks, canvas, area, graph) => {
+  const last = timeline.step.length - 1;
+  const at = step => {
+    const i = timeline.last_step.findIndex(end => end >= step);
+    return graph.toDomXCoord(place(timeline, i < 0 ? last : i));
+  };
   canvas.font = "600 12px system-ui, sans-serif";
+  canvas.textAlign = "center";
   for (const mark of marks) {
-    const at = step => {
-      let i = timeline.step.findIndex((_, n) => timeline.last_step[n] >= step);
-      if (i < 0) i = timeline.step.length - 1;
-      return graph.toDomXCoord(place(timeline, i));
-    };
     const left = Math.max(area.x, at(mark.first_step));
-    const right = Math.min(area.x + area.w, at(mark.last_step));
-    if (right < area.x || left > area.x + area.w) continue;
-    canvas.globalAlpha = 0.1;
-    canvas.fillStyle = colour("second");
-    canvas.fillRect(left, area.y, Math.max(2, right - left), area.h);
-    canvas.globalAlpha = 1;
+    const right = Math.max(left + 2, Math.min(area.x + area.w, at(mark.last_step)));
+    if (left > area.x + area.w || at(mark.last_step) < area.x) continue;
+    const y = area.y + 9 + laneHeight * mark.lane;
+    canvas.fillStyle = colour("low");
+    if (right - left < 0.9 * area.w) {
+      canvas.globalAlpha = 0.08;
+      canvas.fillRect(left, y, right - left, area.y + area.h - y);
+      canvas.globalAlpha = 1;
+    }
+    canvas.fillRect(left, y - 1, right - left, 2);
     if (!mark.number) continue;
-    const x = left + 10 + 20 * mark.lane;
     canvas.beginPath();
-    canvas.arc(x, area.y + 10, 8, 0, 2 * Math.PI);
+    canvas.arc(left + 8, y, 8, 0, 2 * Math.PI);
     canvas.fill();
     canvas.fillStyle = colour("card");
-    canvas.textAlign = "center";
-    canvas.fillText(String(mark.number), x, area.y + 14);
+    canvas.fillText(String(mark.number), left + 8, y + 4);
   }
 };
 
@@ -104,22 +109,27 @@ const chart = (timeline, curves, {small = false, marks = [], first = false, labe
   const legend = h("div", {class: "legend"});
   const element = h("div", {class: small ? "chart small" : "chart", role: "img", "aria-label": label});
   const format = onAxis[curves[0].unit] || shown[curves[0].unit] || si;
-  const highest = Math.max(...curves.flatMap(curve => curve.high.filter(known)));
+  const room = 1.06 * 225 / (225 - laneHeight * Math.min(6, lanesOf(marks)));
+  const highest = room * Math.max(...curves.flatMap(curve => curve.high.filter(known)));
   const draw = () => {
     fillLegend(legend, timeline, curves, null, first);
     const graph = new Dygraph(element, rowsOf(timeline, curves), {
       ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], customBars: true, fillAlpha: 0.14,
       strokeWidth: 1.6, pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
       legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8,
-      valueRange: [0, highest * 1.06 || 1],
+      valueRange: [0, highest || 1],
       axes: {y: {labelsKMG2: curves[0].unit === "bytes", axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 30 : 36},
-             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: Dygraph.numericLinearTicks}},
+             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 55, ticker: Dygraph.numericLinearTicks}},
       underlayCallback: (canvas, area, self) => {
         canvas.save();
-        drawMarks(timeline, marks, canvas, area, self);
         drawReach(timeline, curves, canvas, self);
         canvas.restore();
       },
+      plugins: [{activate: () => ({didDrawChart: ({drawingContext, dygraph}) => {
+        drawingContext.save();
+        drawMarks(timeline, marks, drawingContext, dygraph.getArea(), dygraph);
+        drawingContext.restore();
+      }})}],
       highlightCallback: (event, x, dots, row) => fillLegend(legend, timeline, curves, row),
       unhighlightCallback: () => fillLegend(legend, timeline, curves, null, first),
       zoomCallback: (low, high) => {

@@ -16,7 +16,7 @@ const rooflineSection = ({survey, run}) => {
 
 const rooflinePicture = (dots, peaks, bandwidth, width) => {
   const height = Math.max(260, Math.min(380, width * 0.6));
-  const edge = {left: 58, right: 14, top: 14, bottom: 40};
+  const edge = {left: 58, right: 26, top: 14, bottom: 40};
   const intensity = dot => dot.flops / dot.bytes;
   const rate = dot => dot.flops / dot.seconds;
   const top = Math.max(...peaks.map(([, peak]) => peak), ...dots.map(rate));
@@ -28,7 +28,7 @@ const rooflinePicture = (dots, peaks, bandwidth, width) => {
   const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "roofline plot"});
   for (let power = y0; power <= y1; ++power) picture.append(
     svg("line", {class: "grid", x1: edge.left, x2: width - edge.right, y1: y(10 ** power), y2: y(10 ** power)}),
-    svg("text", {x: edge.left - 8, y: y(10 ** power) + 4, "text-anchor": "end"}, si(10 ** power).replace(".00", "")));
+    svg("text", {x: edge.left - 8, y: y(10 ** power) + 4, "text-anchor": "end"}, si(10 ** power).replace(/\.0+(?=$| )/, "")));
   for (let power = x0; power <= x1; ++power) picture.append(
     svg("text", {x: x(10 ** power), y: height - edge.bottom + 18, "text-anchor": "middle"}, power < 0 ? String(10 ** power) : whole(10 ** power)));
   picture.append(svg("text", {x: width - edge.right, y: height - 6, "text-anchor": "end"}, "FLOPs a byte"), svg("text", {x: 4, y: 12}, "FLOP/s"));

@@ -1,9 +1,10 @@
 // Puts the page together.
 const data = JSON.parse(document.getElementById("data").textContent);
-// A mark belongs to the finding of its rule; those that hold at the same time get a place each.
+// A mark belongs to the finding of its rule; of those that hold at the same time each gets a lane.
 data.marks.forEach((mark, i) => {
   mark.number = (data.findings || []).findIndex(finding => finding.rule === mark.rule) + 1;
-  mark.lane = data.marks.slice(0, i).filter(other => other.first_step <= mark.first_step && other.last_step >= mark.first_step).length;
+  const taken = data.marks.slice(0, i).filter(other => other.first_step <= mark.last_step && other.last_step >= mark.first_step).map(other => other.lane);
+  for (mark.lane = 0; taken.includes(mark.lane);) ++mark.lane;
 });
 showHead(data);
 const {timeline} = data;
