@@ -114,6 +114,8 @@ def compiled(torch: Any, say: Any) -> Path:
         with _alone(folder):
             if not target.exists():
                 _compiler()
+                for left in folder.glob("tmp*"):  # by a build that was killed
+                    shutil.rmtree(left, ignore_errors=True)
                 say(f"building the torch adapter for torch {torch.__version__}, once; this takes a minute or two")
                 with tempfile.TemporaryDirectory(dir=folder) as work:
                     _compile(torch, target, Path(work))
