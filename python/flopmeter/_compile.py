@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib
 import os
 import shlex
 import shutil
@@ -62,7 +63,10 @@ def _flags(torch: Any) -> list[str]:
     includes = [SOURCES / "include", SOURCES / "src"]
     systems = [root / "include", root / "include" / "torch" / "csrc" / "api" / "include", headers]
     abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
-    flags = ["-std=c++20", "-O3", "-fPIC", "-fvisibility-inlines-hidden", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"]
+    flags = ["-std=c++20", "-O2", "-fPIC", "-fno-semantic-interposition", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"]
+    distributed = importlib.import_module("torch.distributed")
+    if distributed.is_available():  # as torch's own CMake package says to whoever links it
+        flags += ["-DUSE_DISTRIBUTED", *(["-DUSE_C10D_GLOO"] if distributed.is_gloo_available() else [])]
     return [*flags, *(f"-I{each}" for each in includes), *(f"-isystem{each}" for each in systems)]
 
 
@@ -110,6 +114,8 @@ def compiled(torch: Any, say: Any) -> Path:
         with _alone(folder):
             if not target.exists():
                 _compiler()
+                for left in folder.glob("tmp*"):  # by a build that was killed
+                    shutil.rmtree(left, ignore_errors=True)
                 say(f"building the torch adapter for torch {torch.__version__}, once; this takes a minute or two")
                 with tempfile.TemporaryDirectory(dir=folder) as work:
                     _compile(torch, target, Path(work))
