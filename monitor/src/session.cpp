@@ -294,6 +294,7 @@ void Monitor::Session::run() noexcept {
     wake_.wait_for(lock, busy ? busy_interval : poll_interval, [this] { return stopping_; });
     stop = stopping_;
   }
+  hardware_.poll(monotonic_nanoseconds(), true);
   drain(monotonic_nanoseconds());
   std::vector<Finding> findings;
   try {

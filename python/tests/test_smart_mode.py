@@ -12,6 +12,15 @@ from run_records import records
 transformers = pytest.importorskip("transformers")
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """The models are tiny: more threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def text_model():
     config = transformers.LlamaConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48, vocab_size=64

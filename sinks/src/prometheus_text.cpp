@@ -179,6 +179,15 @@ std::string PrometheusText::text() const {
              "gauge",
              "Highest device memory allocated",
              known(last.memory_device_peak_bytes));
+  out.single("flopmeter_gpu_utilization_ratio",
+             "gauge",
+             "Share of the last moments in which a kernel ran",
+             known(last.gpu_utilization));
+  out.single("flopmeter_gpu_tensor_active_ratio",
+             "gauge",
+             "Share of what the tensor cores can do",
+             known(last.gpu_tensor_active));
+  out.single("flopmeter_gpu_power_watts", "gauge", "Power drawn", known(last.gpu_power_watts));
   out.single("flopmeter_last_step_timestamp_seconds",
              "gauge",
              "When the last record ended",

@@ -88,7 +88,11 @@ Exit run(const Options& options) {
   const auto directory = open_run(options.directory);
   if (!directory) return refuse(directory.error());
   const auto result = recompute(*directory, options.convention);
-  if (!result) return refuse(result.error());
+  if (!result) {
+    const Exit wrong_use = refuse(result.error());
+    return result.error().code == ErrorCode::unsupported ? 1
+                                                         : wrong_use;  // the run lacks something
+  }
   if (options.json) return print_json([&](JsonWriter& json) { write(json, *result); });
   return print(text_of(*result));
 }
