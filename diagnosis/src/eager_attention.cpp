@@ -37,7 +37,7 @@ bool is_linear(const SurveyRow& row) {
 std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
   if (inquiry.evidence.surveys.empty() || inquiry.ops.on_device) return std::nullopt;
   const auto surveys = without_interference(inquiry.evidence.surveys);
-  const double n = static_cast<double>(surveys.size());
+  const auto n = static_cast<double>(surveys.size());
   EagerAttention found;
   double linears = 0;
   double linear_seconds = 0;
