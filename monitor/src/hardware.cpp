@@ -64,13 +64,16 @@ void Hardware::open(const Options& options, const Connections& connections) {
   poll(0, true);  // before the first step
 }
 
-void Hardware::poll(std::int64_t now_ns, bool wanted) {
+void Hardware::poll(std::int64_t now_ns, bool wanted) noexcept {
   if (!counters_ || (!wanted && now_ns - polled_ns_ < poll_interval_ns)) return;
   polled_ns_ = now_ns;
-  if (const auto reading = counters_->read()) {
-    timeline_.add(*reading);
-  } else {
-    give_up("hardware counters could no longer be read");
+  try {
+    if (const auto reading = counters_->read()) {
+      timeline_.add(*reading);
+    } else {
+      give_up("hardware counters could no longer be read");
+    }
+  } catch (...) {  // no memory: no reading
   }
 }
 

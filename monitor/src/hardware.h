@@ -27,7 +27,7 @@ class Hardware {
   /// Opens what the mode and the device ask for.  What is missing is said, and put into records.
   void open(const Options& options, const Connections& connections);
   /// Reads the counters.  Those that can no longer be read are given up.
-  void poll(std::int64_t now_ns, bool wanted);
+  void poll(std::int64_t now_ns, bool wanted) noexcept;
   /// Puts into the slot what is known of its step.
   void fill(Slot& slot);
 
