@@ -55,11 +55,17 @@ class WandbWriter:
         run.log({**values, "flopmeter/step": step}, commit=self._own_rows)
 
 
-def mlflow_writer(record: dict[str, Any]) -> None:
-    """Logs perf/* to the user's active MLflow run."""
-    mlflow = sys.modules.get("mlflow")
-    if mlflow is not None and mlflow.active_run() is not None:
-        mlflow.log_metrics(perf_metrics(record), step=record["step"])
+class MlflowWriter:
+    """Logs perf/* to the MLflow run that is active where the monitor starts: a run is active in its own thread only."""
+
+    def __init__(self) -> None:
+        mlflow: Any = sys.modules.get("mlflow")
+        run = mlflow.active_run() if mlflow is not None else None
+        self._run_id = run.info.run_id if run is not None else None
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        if self._run_id is not None:
+            sys.modules["mlflow"].log_metrics(perf_metrics(record), step=record["step"], run_id=self._run_id)
 
 
 class RecordThread:
@@ -70,7 +76,7 @@ class RecordThread:
     ) -> None:
         self._writers: list[Callable[[dict[str, Any]], None]] = list(sinks)
         if mlflow:
-            self._writers.append(mlflow_writer)
+            self._writers.append(MlflowWriter())
         if wandb or wandb is None and "wandb" in sys.modules:
             self._writers.append(WandbWriter(own_rows=bool(wandb)))
         self._failures: dict[Any, int] = {}

@@ -161,7 +161,7 @@ def parts_of(
         "recompute": recompute or ("full" if checkpointed else "none"),
         "attention": attention or ("eager" if eager else "fused"),
     }
-    training = _flopmeter.Training(trainable or "all", **how)
+    training = _flopmeter.Training(trainable or "all", recompute=how["recompute"], attention=how["attention"])
     details: dict[str, Any] = {"dtype": dtype}
     if found is not None:
         details["model"] = {"name": found.name, "family": found.family, "parameters": found.parameters}

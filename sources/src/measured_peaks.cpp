@@ -101,7 +101,8 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
   const std::string processor = processor_name();
   const std::string file = cache_file();
   PeakTable table{.device = processor};
-  for (const Json& entry : load(file)["machines"]) {
+  const Json cache = load(file);
+  for (const Json& entry : cache["machines"]) {
     if (!entry.is_object() || entry.value("processor", "") != processor) continue;
     if (threads && entry.value("threads", 0) != *threads) continue;
     table = {.device = processor,

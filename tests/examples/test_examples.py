@@ -24,7 +24,7 @@ def run(folder, *command):
 
 def records(folder, directory):
     (file,) = (folder / directory).glob("records_*.rank0.jsonl")
-    return [row for row in map(json.loads, file.read_text().splitlines()) if row["tag"] == "train"]
+    return [row for row in map(json.loads, file.read_text().splitlines()) if row["tag"] in ("train", "survey")]
 
 
 def linear(rows, *sizes):
