@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_addoption(parser):
-    default = 20 if os.environ.get("FLOPMETER_LONG") == "1" else 3
-    parser.addoption("--configs", type=int, default=default, help="random configurations a family (3; in the long suite 20)")
+    default = 20 if os.environ.get("FLOPMETER_LONG") == "1" else 2
+    parser.addoption("--configs", type=int, default=default, help="random configurations a family (2; in the long suite 20)")
 
 
 def pytest_configure(config):

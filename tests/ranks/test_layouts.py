@@ -22,7 +22,7 @@ def alone():
     return count.model_flops, count.hardware_flops, head
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.long)])
 @pytest.mark.parametrize("layout", ["ddp", "fsdp", "tensor", "pipeline"])
 def test_the_world_is_one_process(layout, ranks, alone, request):
     runs = request.getfixturevalue("two_ranks" if ranks == 2 else "four_ranks")

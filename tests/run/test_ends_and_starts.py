@@ -10,7 +10,10 @@ from conftest import PROGRAM, SCRIPTS
 ENDS = {"exit": 3, "_exit": 4, "raise": 1, "SIGTERM": -15, "SIGINT": -2}
 
 
-@pytest.mark.parametrize("ending", ENDS)
+QUICK = ("exit", "SIGTERM")
+
+
+@pytest.mark.parametrize("ending", [pytest.param(end, marks=() if end in QUICK else pytest.mark.long) for end in ENDS])
 def test_a_run_ends_as_it_would_alone_and_its_records_can_be_read(folder, ending):
     alone = folder.start(sys.executable, SCRIPTS / "plain_loop.py", 20, ending, watched=None)
     _, errors, code = folder.python("plain_loop.py", 20, ending)

@@ -41,6 +41,7 @@ def test_a_hugging_face_trainer(folder, estimated):
     assert len(list(folder.logs.glob("records_*"))) == 1, "the loader's forked workers left a file"
 
 
+@pytest.mark.long
 def test_with_a_callback_of_ours_only_one_watches(folder, estimated):
     _, errors, code = folder.python("hf_trainer.py", folder.path / "out", "callback")
     assert code == 0, errors
@@ -49,6 +50,7 @@ def test_with_a_callback_of_ours_only_one_watches(folder, estimated):
     assert not list((folder.path / "out").glob("**/records_*"))
 
 
+@pytest.mark.long
 def test_a_lightning_trainer(folder, estimated):
     _, errors, code = folder.python("lightning_fit.py", folder.path / "out")
     assert code == 0, errors
@@ -56,6 +58,7 @@ def test_a_lightning_trainer(folder, estimated):
     assert len(folder.records(tag="evaluation")) == 2
 
 
+@pytest.mark.long
 def test_accelerate_launch(folder, estimated):
     launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", 1, "--num_machines", 1]
     launch += ["--mixed_precision", "no", "--dynamo_backend", "no"]
@@ -74,6 +77,7 @@ def test_torchrun_with_two_ranks(folder, estimated):
     assert errors.count("watching") == 1
 
 
+@pytest.mark.long
 def test_two_optimizers_a_step_and_then_another_model(folder):
     _, errors, code = folder.python("odd_loops.py")
     assert code == 0 and "Warning" not in errors, errors
