@@ -259,7 +259,7 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
 }
 
 void Monitor::Session::drain(std::int64_t now_ns) {
-  while (Slot* slot = ring_.front()) {
+  for (Slot* slot = ring_.front(); slot != nullptr && !left_alone_; slot = ring_.front()) {
     try {
       handle(*slot, now_ns);
     } catch (...) {  // an allocation that failed, a callback that threw: this record is lost, the
@@ -338,7 +338,8 @@ void Monitor::Session::finish() noexcept {
   if (stopped) {
     thread_.join();
   } else {
-    thread_.detach();  // it holds this session; the process need not wait for its write
+    left_alone_ = true;  // the caller may now free what it connected
+    thread_.detach();    // it holds this session; the process need not wait for its write
     note("an output did not take its data in time; the last records may be missing");
   }
 }

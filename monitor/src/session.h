@@ -64,6 +64,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   std::uint64_t generation_;
   bool no_thread_ = false;  ///< the system refused one: nothing is watched
   std::atomic<bool> alive_{false};
+  std::atomic<bool> left_alone_{false};  ///< finish() gave up waiting for the writing thread
 
   // Of the writing thread.
   StepBuilder builder_;
