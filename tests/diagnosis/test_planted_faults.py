@@ -44,13 +44,14 @@ def twin(peak, tmp_path_factory):
     return directory, planted.train(directory, planted.Plan(), peak).step_seconds
 
 
+@pytest.mark.long
 def test_a_run_in_good_order_has_no_finding(diagnose, twin):
     diagnosis = diagnose(twin[0])
     check_sums(diagnosis)
     assert diagnosis["findings"] == []
 
 
-@pytest.mark.parametrize(("fault", "rule"), [("sleep", "data_loading"), ("cpu", "cpu_bound")])
+@pytest.mark.parametrize(("fault", "rule"), [("sleep", "data_loading"), pytest.param("cpu", "cpu_bound", marks=pytest.mark.long)])
 def test_waiting_for_data_is_told_by_its_reason_and_sized(tmp_path, diagnose, ask, peak, draw, twin, fault, rule):
     size = draw.uniform(0.5, 1.5) * max(twin[1], 0.04)
     plan = planted.Plan(seed=draw.randrange(1000), steps=35, **{fault: size})
@@ -73,6 +74,7 @@ def test_padding_is_found_and_sized(tmp_path, diagnose, peak, draw):
     assert finding["expected_mfu"] == pytest.approx(diagnosis["mfu"] / (1 - plan.padding), rel=0.2)
 
 
+@pytest.mark.long
 def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, peak, draw, twin):
     plan = planted.Plan(seed=draw.randrange(1000), save_every=draw.randint(2, 4), save_sleep=twin[1])
     outcome, diagnosis = run(tmp_path, diagnose, peak, plan)

@@ -59,12 +59,14 @@ def test_a_loop_with_and_without_a_changed_line(tmp_path, command, directory):
     assert [(row["model_flops"], row["samples"]) for row in rows] == [(linear(16, 64, 256, 64), 16)] * 32
 
 
+@pytest.mark.long  # python/tests hold the callbacks to more
 def test_hugging_face(tmp_path):
     pytest.importorskip("transformers")
     run(tmp_path, sys.executable, EXAMPLES / "python" / "hf_trainer.py")
     assert [row["tokens"] for row in records(tmp_path, "logs/hf/perf_monitor")] == [4 * 32] * 8
 
 
+@pytest.mark.long
 def test_lightning(tmp_path):
     pytest.importorskip("lightning")
     run(tmp_path, sys.executable, EXAMPLES / "python" / "lightning_trainer.py")
