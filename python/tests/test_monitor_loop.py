@@ -58,7 +58,8 @@ def test_a_loop_of_steps_is_counted_and_timed(start, model, tmp_path):
         assert row["model_flops"] == linear_flops(4)
         assert row["flops_source"] == "counted"
         assert (row["samples"], row["tokens"], row["micro_steps"]) == (4, 40, 1)
-        assert {"data", "forward", "backward", "optimizer", "other"} == set(row["phases"])
+        # Communication is known, and 0, once any process group was used in this process.
+        assert {"data", "forward", "backward", "optimizer", "other"} == set(row["phases"]) - {"communication"}
         assert sum(row["phases"].values()) == pytest.approx(row["step_seconds"], rel=1e-6)
         assert row["mfu"] == pytest.approx(row["model_flops"] / row["step_seconds"] / 1e12)
         assert row["loss"] > 0
