@@ -201,6 +201,7 @@ struct RecordReader::State {
 
   /// The end of the first line in the buffer, from `from` on; null where it has none yet.
   char* line_end(std::size_t from) {
+    if (from == end) return nullptr;  // an empty buffer has no memory to search
     return static_cast<char*>(std::memchr(buffer.data() + from, '\n', end - from));
   }
 };
