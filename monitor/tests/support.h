@@ -4,60 +4,19 @@
 // read back.
 #pragma once
 
+#include "../../tests/support/files.h"
+
 #include <flopmeter/monitor/monitor.h>
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 namespace flopmeter {
 
 using Json = nlohmann::json;
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "flopmeter_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  TemporaryDirectory(TemporaryDirectory&&) = delete;
-  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      names.push_back(entry.path().filename());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  [[nodiscard]] std::vector<std::string> names(const std::string& prefix) const {
-    std::vector<std::string> found;
-    for (const auto& name : names()) {
-      if (name.starts_with(prefix)) found.push_back(name);
-    }
-    return found;
-  }
-
- private:
-  std::string path_;
-};
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
-}
 
 inline std::vector<Json> parse_lines(const std::string& text) {
   std::vector<Json> lines;

@@ -3,40 +3,15 @@
 // Records drawn at random, and a directory to put them in.
 #pragma once
 
+#include "../../tests/support/files.h"
+
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/step_record.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 
 namespace flopmeter {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "flopmeter_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  TemporaryDirectory(TemporaryDirectory&&) = delete;
-  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-inline void append_file(const std::string& path, std::string_view text) {
-  std::ofstream{path, std::ios::binary | std::ios::app} << text;
-}
 
 /// A record with every field that can be put back drawn at random, about a third of them empty.
 class RandomRecords {

@@ -1,50 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../../tests/support/files.h"
+
 #include <flopmeter/core/sink.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 namespace flopmeter {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "flopmeter_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  TemporaryDirectory(TemporaryDirectory&&) = delete;
-  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-  /// All files below, by path.
-  [[nodiscard]] std::vector<std::string> files() const {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
-      if (entry.is_regular_file()) found.push_back(entry.path());
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
- private:
-  std::string path_;
-};
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
-}
 
 /// The run of FlagScale's documentation: eight devices, 42.5 GB.
 inline RunInfo sample_run(const std::string& directory) {

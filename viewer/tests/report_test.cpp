@@ -21,7 +21,7 @@ class Report : public testing::Test {
              const std::string& stamp = "20231114_221320") {
     std::string text;
     for (std::int64_t step = from; step <= to; ++step) text += line_of(sample_step(step, rank));
-    TemporaryDirectory::append(directory_.stream(rank, stamp), text);
+    append_file(stream_of(directory_, rank, stamp), text);
   }
   [[nodiscard]] Json report() const {
     auto text = report_json(directory_.path(), {"0", 0});
@@ -61,7 +61,7 @@ TEST_F(Report, names_the_slow_rank) {
 TEST_F(Report, what_is_not_known_is_null) {
   StepRecord record;
   record.step_seconds = {0.1};
-  TemporaryDirectory::append(directory_.stream(0), line_of(record));
+  append_file(stream_of(directory_, 0), line_of(record));
   const Json page = report();
   EXPECT_TRUE(page["headline"]["mfu"].is_null());
   EXPECT_TRUE(page["headline"]["verdict"].is_null());
@@ -70,7 +70,7 @@ TEST_F(Report, what_is_not_known_is_null) {
 }
 
 TEST_F(Report, a_run_without_a_step_is_a_page_too) {
-  TemporaryDirectory::append(directory_.path() + "/run.json", "{\"schema\":\"flopmeter.run/1\"}");
+  append_file(directory_.path() + "/run.json", "{\"schema\":\"flopmeter.run/1\"}");
   EXPECT_EQ(report()["headline"]["train_steps"], 0);
 }
 

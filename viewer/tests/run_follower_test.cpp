@@ -17,7 +17,7 @@ namespace {
 class Follower : public testing::Test {
  protected:
   void write(std::int64_t step, int rank = 0, const std::string& stamp = "20231114_221320") {
-    TemporaryDirectory::append(directory_.stream(rank, stamp), line_of(sample_step(step, rank)));
+    append_file(stream_of(directory_, rank, stamp), line_of(sample_step(step, rank)));
   }
   bool refresh() {
     auto news = follower_.refresh();
@@ -44,10 +44,10 @@ TEST_F(Follower, a_line_without_its_end_waits_for_it) {
   write(1);
   refresh();
   const std::string line = line_of(sample_step(2));
-  TemporaryDirectory::append(directory_.stream(0), line.substr(0, 100));
+  append_file(stream_of(directory_, 0), line.substr(0, 100));
   refresh();
   EXPECT_EQ(follower_.window().size(), 1U);
-  TemporaryDirectory::append(directory_.stream(0), line.substr(100));
+  append_file(stream_of(directory_, 0), line.substr(100));
   refresh();
   ASSERT_EQ(follower_.window().size(), 2U);
   EXPECT_EQ(follower_.window().back().step, 2);
@@ -69,7 +69,7 @@ TEST_F(Follower, starts_with_the_end_of_a_long_stream) {
   while (text.size() < (9U << 20U)) {
     for (std::int64_t step = 0; step < 1000; ++step) text += line_of(sample_step(step));
   }
-  TemporaryDirectory::append(directory_.stream(0), text);
+  append_file(stream_of(directory_, 0), text);
   refresh();
   EXPECT_EQ(follower_.totals().ranks.at(0).last_step, 999);
   std::int64_t records = 0;
@@ -81,7 +81,7 @@ TEST_F(Follower, starts_with_the_end_of_a_long_stream) {
 
 TEST_F(Follower, damaged_lines_are_passed_over) {
   write(1);
-  TemporaryDirectory::append(directory_.stream(0), "not a record\n{\"v\":1}\n");
+  append_file(stream_of(directory_, 0), "not a record\n{\"v\":1}\n");
   write(2);
   refresh();
   EXPECT_EQ(follower_.window().size(), 2U);
@@ -90,7 +90,7 @@ TEST_F(Follower, damaged_lines_are_passed_over) {
 TEST_F(Follower, a_stream_written_anew_is_read_anew) {
   for (std::int64_t step = 1; step <= 9; ++step) write(step);
   refresh();
-  std::filesystem::remove(directory_.stream(0));
+  std::filesystem::remove(stream_of(directory_, 0));
   write(1);
   refresh();
   EXPECT_EQ(follower_.totals().ranks.at(0).last_step, 1);
@@ -101,7 +101,7 @@ TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_sec
   for (int rank = 0; rank < ranks; ++rank) {
     std::string text;
     for (std::int64_t step = 1; step <= 5; ++step) text += line_of(sample_step(step, rank));
-    TemporaryDirectory::append(directory_.stream(rank), text);
+    append_file(stream_of(directory_, rank), text);
   }
   refresh();
   ASSERT_EQ(follower_.totals().ranks.size(), static_cast<std::size_t>(ranks));

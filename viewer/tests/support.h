@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../../tests/support/files.h"
+
 #include <flopmeter/core/record_json.h>
 #include <flopmeter/core/step_record.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 namespace flopmeter {
@@ -44,35 +42,11 @@ inline std::string line_of(const StepRecord& record) {
   return line + "\n";
 }
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name =
-        (std::filesystem::temp_directory_path() / "flopmeter_viewer_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  TemporaryDirectory(TemporaryDirectory&&) = delete;
-  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
-
-  [[nodiscard]] std::string stream(int rank, const std::string& stamp = "20231114_221320") const {
-    return path_ + "/records_" + stamp + ".rank" + std::to_string(rank) + ".jsonl";
-  }
-  static void append(const std::string& file, const std::string& text) {
-    std::ofstream{file, std::ios::app | std::ios::binary} << text;
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-inline std::string read_file(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream{path, std::ios::binary}.rdbuf();
-  return text.str();
+/// The record stream of a rank.
+inline std::string stream_of(const TemporaryDirectory& directory,
+                             int rank,
+                             const std::string& stamp = "20231114_221320") {
+  return directory.path() + "/records_" + stamp + ".rank" + std::to_string(rank) + ".jsonl";
 }
 
 }  // namespace flopmeter
