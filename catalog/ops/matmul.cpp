@@ -12,26 +12,6 @@
 namespace flopmeter {
 namespace {
 
-/// [m, k] x [k, n], the factors at positions `first` and `first` + 1.
-template <std::size_t first>
-std::optional<OpCost> product(const OpCall& call) {
-  if (call.args.size() < first + 2) return std::nullopt;
-  const Arg& a = call.args[first];
-  const Arg& b = call.args[first + 1];
-  if (!a.is_tensor(2) || !b.is_tensor(2)) return std::nullopt;
-  return matmul_cost(1, a[0], b[1], a[1], a);
-}
-
-/// [b, m, k] x [b, k, n].
-template <std::size_t first>
-std::optional<OpCost> batched(const OpCall& call) {
-  if (call.args.size() < first + 2) return std::nullopt;
-  const Arg& a = call.args[first];
-  const Arg& b = call.args[first + 1];
-  if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
-  return matmul_cost(a[0], a[1], b[2], a[2], a);
-}
-
 /// The sum of [b, m, k] x [b, k, n] over b is one product whose inner dimension is b k.
 std::optional<OpCost> batch_sum(const OpCall& call) {
   const Arg a = call.arg(1);
@@ -86,7 +66,7 @@ std::optional<OpCost> for_each(const OpCall& call) {
   OpCost sum;
   for (int i = 0; i < a.rank; ++i) {
     const std::array pair = {a.items[i], b.items[i]};
-    const std::optional<OpCost> one = product<0>({.args = pair, .output = {}});
+    const std::optional<OpCost> one = product_price<0>({.args = pair, .output = {}});
     if (!one) return std::nullopt;
     sum.executed += one->executed;
     sum.model += one->model;
@@ -96,12 +76,14 @@ std::optional<OpCost> for_each(const OpCall& call) {
 }
 
 constexpr std::array rules = {
-    OpRule{.name = "aten::mm", .price = product<0>},
-    OpRule{.name = "aten::addmm", .price = product<1>, .dtype_argument = 1},
-    OpRule{.name = "aten::_addmm_activation", .price = product<1>, .dtype_argument = 1},
-    OpRule{.name = "aten::bmm", .price = batched<0>, .hides_attention = true},
-    OpRule{
-        .name = "aten::baddbmm", .price = batched<1>, .dtype_argument = 1, .hides_attention = true},
+    OpRule{.name = "aten::mm", .price = product_price<0>},
+    OpRule{.name = "aten::addmm", .price = product_price<1>, .dtype_argument = 1},
+    OpRule{.name = "aten::_addmm_activation", .price = product_price<1>, .dtype_argument = 1},
+    OpRule{.name = "aten::bmm", .price = batched_price<0>, .hides_attention = true},
+    OpRule{.name = "aten::baddbmm",
+           .price = batched_price<1>,
+           .dtype_argument = 1,
+           .hides_attention = true},
     OpRule{.name = "aten::addbmm", .price = batch_sum, .dtype_argument = 1},
     OpRule{.name = "aten::mv", .price = matrix_vector<0>},
     OpRule{.name = "aten::addmv", .price = matrix_vector<1>, .dtype_argument = 1},

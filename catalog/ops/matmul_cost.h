@@ -3,6 +3,7 @@
 // What the families of matrix products share.
 #pragma once
 
+#include <flopmeter/catalog/matmul_price.h>
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/catalog/operations.h>
 
@@ -14,17 +15,6 @@ constexpr OpCost matmul_cost(const Matmul& op, const Arg& a) {
   const Bytes bytes = bytes_moved(op, a.dtype);
   if (a.complex) return {.executed = 4 * work, .model = 4 * work, .bytes = 2 * bytes};
   return {.executed = work, .model = work, .bytes = bytes};
-}
-
-/// The same for matrices that exist: the elements of each fit in 63 bits, and only the last product
-/// needs more.  This one runs for every product of a watched training step.
-constexpr OpCost matmul_cost(
-    std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const Arg& a) {
-  const std::int64_t outputs = batch * m * n;
-  const std::int64_t elements = outputs + batch * k * (m + n);
-  const std::int64_t multiply_add = a.complex ? 8 : 2;
-  const Flops work{WideInt{multiply_add * outputs} * k};
-  return {.executed = work, .model = work, .bytes = {WideInt{elements} * a.bits() / 8}};
 }
 
 /// As many of them as gradients are wanted.

@@ -182,30 +182,25 @@ Dtype setting(at::Float32Backend backend, Precision precision) {
 }
 #endif
 
-/// oneDNN follows the setting only where the processor has the units (its device checks).
-struct CpuUnits {
-  bool bf16 = false;
-  bool tf32 = false;
-};
-CpuUnits cpu_units() {
+bool has_bf16_units() {
 #if defined(__x86_64__) && defined(__GNUC__)
-  return {.bf16 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                  __builtin_cpu_supports("avx512dq"),
-          .tf32 = false};
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
 #else
-  return {};
+  return false;
 #endif
 }
 
 }  // namespace
 
-Dtype fp32_compute_dtype(c10::DeviceType device, Precision precision) {
+// As oneDNN's device checks have it; it takes TF32 on no processor.
+const bool cpu_shortens_fp32 = has_bf16_units();
+
+Dtype fp32_setting(c10::DeviceType device, Precision precision) {
   if (device == c10::DeviceType::CPU) {
-    static const CpuUnits units = cpu_units();
-    if (!units.bf16) return Dtype::fp32;
 #if FLOPMETER_TORCH_VERSION >= 209
-    const Dtype wanted = setting(at::Float32Backend::MKLDNN, precision);
-    return wanted == Dtype::bf16 || (wanted == Dtype::tf32 && units.tf32) ? wanted : Dtype::fp32;
+    return setting(at::Float32Backend::MKLDNN, precision) == Dtype::bf16 ? Dtype::bf16
+                                                                         : Dtype::fp32;
 #elif FLOPMETER_TORCH_VERSION >= 200
     return precision == Precision::matmul && at::globalContext().float32MatmulPrecision() ==
                                                  at::Float32MatmulPrecision::MEDIUM

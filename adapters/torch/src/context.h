@@ -85,7 +85,13 @@ inline Place place_now() {
   return {.booking = Booking::forward, .module = context.module};
 }
 
+/// Whether this processor has the units with which oneDNN computes fp32 work in a shorter format.
+extern const bool cpu_shortens_fp32;
+Dtype fp32_setting(c10::DeviceType device, Precision precision);
 /// What fp32 work on this device is computed in under the current settings.
-Dtype fp32_compute_dtype(c10::DeviceType device, Precision precision);
+inline Dtype fp32_compute_dtype(c10::DeviceType device, Precision precision) {
+  if (device == c10::DeviceType::CPU && !cpu_shortens_fp32) return Dtype::fp32;
+  return fp32_setting(device, precision);
+}
 
 }  // namespace flopmeter::torch_adapter

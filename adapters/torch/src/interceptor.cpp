@@ -39,13 +39,6 @@ torch::Library& library_for(const std::string& space) {
   return *library;
 }
 
-Dtype compute_dtype(const OpEntry& entry, c10::DeviceType device, const OpCall& call) {
-  const std::size_t at = entry.rule != nullptr ? entry.rule->dtype_argument : 0;
-  Dtype dtype = at < call.args.size() ? call.args[at].dtype : Dtype::other;
-  if (dtype == Dtype::fp32) dtype = fp32_compute_dtype(device, entry.precision);
-  return dtype;
-}
-
 std::optional<OpCost> price(const OpEntry& entry, const OpCall& call) {
   if (const UserRule* user = entry.user.load(std::memory_order_acquire)) [[unlikely]] {
     const auto work = (*user)(call);
@@ -53,14 +46,6 @@ std::optional<OpCost> price(const OpEntry& entry, const OpCall& call) {
     return OpCost{.executed = *work, .model = *work, .bytes = {}};
   }
   return entry.rule != nullptr ? entry.rule->price(call) : std::nullopt;
-}
-
-/// A product of activations that has an inner extent to sum over may be eager attention, mask
-/// unseen.
-bool may_be_attention(const OpEntry& entry, const OpCall& call) {
-  if (entry.rule == nullptr || !entry.rule->hides_attention) return false;
-  const Arg factor = call.arg(entry.rule->dtype_argument);
-  return factor.kind == Arg::Kind::tensor && factor.rank > 0 && factor[-1] > 1;
 }
 
 /// Runs any operator: the stack holds the arguments, then the results.
@@ -219,14 +204,10 @@ void book_unpriced(const OpEntry& entry) noexcept {
 }
 
 void book_call(const OpEntry& entry, c10::DeviceType device, const OpCall& call) noexcept try {
-  std::optional<OpCost> cost = price(entry, call);
+  const std::optional<OpCost> cost = price(entry, call);
   if (!cost) [[unlikely]]
     return book_unpriced(entry);
-  if (cost->pairs == AttentionPairs::none && may_be_attention(entry, call))
-    cost->pairs = AttentionPairs::full;
-  const Place place = place_now();
-  thread_tally().book(
-      entry.index, compute_dtype(entry, device, call), place.booking, *cost, place.module);
+  book_cost(entry, device, call.arg(entry.rule != nullptr ? entry.rule->dtype_argument : 0), *cost);
 } catch (...) {
   book_unpriced(entry);  // a user's rule threw
 }

@@ -83,6 +83,26 @@ struct Inside {
   bool beside_collective_;
 };
 
+/// Books what a call cost.  `factor` is the argument whose dtype the work has.
+inline void book_cost(const OpEntry& entry,
+                      c10::DeviceType device,
+                      const Arg& factor,
+                      const OpCost& cost) {
+  Work work{.executed = static_cast<std::uint64_t>(cost.executed.value),
+            .model = static_cast<std::uint64_t>(cost.model.value),
+            .pairs = cost.pairs};
+  // A product of activations that has an inner extent to sum over may be eager attention, mask
+  // unseen.
+  if (work.pairs == AttentionPairs::none && entry.rule != nullptr && entry.rule->hides_attention &&
+      factor.is_tensor() && factor.rank > 0 && factor[-1] > 1) {
+    work.pairs = AttentionPairs::full;
+  }
+  Dtype dtype = factor.dtype;
+  if (dtype == Dtype::fp32) dtype = fp32_compute_dtype(device, entry.precision);
+  const Place place = place_now();
+  thread_tally().book(entry.index, dtype, place.booking, work, place.module);
+}
+
 /// Prices and books a call that succeeded.  Never throws: what has no price is counted as such.
 void book_call(const OpEntry& entry, c10::DeviceType device, const OpCall& call) noexcept;
 void book_unpriced(const OpEntry& entry) noexcept;

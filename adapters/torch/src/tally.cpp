@@ -68,7 +68,7 @@ void Tally::touch(Bookings& cells) {
 }
 
 void Tally::book_more(
-    Bookings& by_op, std::size_t dtype, Booking booking, const OpCost& cost, std::size_t module) {
+    Bookings& by_op, std::size_t dtype, Booking booking, Work work, std::size_t module) {
   Bookings* by_module = nullptr;
   if (module_users.load(std::memory_order_relaxed) != 0)
     by_module = &modules[module / module_block].get()[module % module_block];
@@ -78,12 +78,10 @@ void Tally::book_more(
     if (by_module != nullptr) touch(*by_module);
   }
   if (by_module != nullptr) {
-    (*by_module)[at(booking)].add(static_cast<std::uint64_t>(cost.executed.value),
-                                  static_cast<std::uint64_t>(cost.model.value),
-                                  1);
+    (*by_module)[at(booking)].add(work.executed, work.model, 1);
   }
-  if (cost.pairs != AttentionPairs::none)
-    attention_calls[static_cast<std::size_t>(cost.pairs)].add(1);
+  if (work.pairs != AttentionPairs::none)
+    attention_calls[static_cast<std::size_t>(work.pairs)].add(1);
 }
 
 void Tally::settle(Booking first, Booking rest) {

@@ -96,6 +96,13 @@ class Lazy {
   std::atomic<T*> part_{nullptr};
 };
 
+/// What is booked of a call: a cost in registers.
+struct Work {
+  std::uint64_t executed = 0;
+  std::uint64_t model = 0;
+  AttentionPairs pairs = AttentionPairs::none;
+};
+
 struct alignas(64) Tally {
   std::array<Bookings, dtype_count> totals;
   Counter unpriced_calls;
@@ -113,16 +120,15 @@ struct alignas(64) Tally {
   Tally* next = nullptr;  ///< list of all tallies, grows only
 
   /// Books one call.  `module` is 0 outside of any; ignored while modules are not counted.
-  inline void book(
-      std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module);
+  inline void book(std::size_t op, Dtype dtype, Booking booking, Work work, std::size_t module);
   /// Settles pending work: `pending` becomes `rest`, `pending_first` becomes `first`.
   void settle(Booking first, Booking rest);
 
  private:
   void touch(Bookings& cells);
   /// What is booked beside the two sums that every call has: module, pending work, attention.
-  void book_more(
-      Bookings& by_op, std::size_t dtype, Booking booking, const OpCost& cost, std::size_t module);
+  [[gnu::noinline, gnu::cold]] void book_more(
+      Bookings& by_op, std::size_t dtype, Booking booking, Work work, std::size_t module);
 };
 
 extern constinit thread_local Tally* tls_tally __attribute__((tls_model("initial-exec")));
@@ -169,18 +175,16 @@ extern std::atomic<int> module_users;
 FlopTotals totals_now(std::size_t replicated = 0);
 
 inline void Tally::book(
-    std::size_t op, Dtype dtype, Booking booking, const OpCost& cost, std::size_t module) {
-  const auto executed = static_cast<std::uint64_t>(cost.executed.value);
-  const auto model = static_cast<std::uint64_t>(cost.model.value);
+    std::size_t op, Dtype dtype, Booking booking, Work work, std::size_t module) {
   const auto d = static_cast<std::size_t>(dtype);
   const auto b = static_cast<std::size_t>(booking);
   Bookings& by_op = ops[op].get()[d];
-  if (booking >= Booking::pending_first || cost.pairs != AttentionPairs::none ||
+  if (booking >= Booking::pending_first || work.pairs != AttentionPairs::none ||
       module_users.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    book_more(by_op, d, booking, cost, module);
+    book_more(by_op, d, booking, work, module);
   }
-  totals[d][b].add(executed, model, 1);
-  by_op[b].add(executed, model, 1);
+  totals[d][b].add(work.executed, work.model, 1);
+  by_op[b].add(work.executed, work.model, 1);
 }
 
 }  // namespace flopmeter::torch_adapter

@@ -5,6 +5,8 @@
 // hot, not of what is priced.
 #include "interceptor.h"
 
+#include <flopmeter/catalog/matmul_price.h>
+
 #include <ATen/ops/_addmm_activation_ops.h>
 #include <ATen/ops/addmm_ops.h>
 #include <ATen/ops/addmv_ops.h>
@@ -40,21 +42,26 @@
 namespace flopmeter::torch_adapter {
 namespace {
 
-template <class Op, class Signature = typename Op::schema>
+/// How an operator is priced: by its rule, or by the same rule where the compiler can see it.
+struct ByRule {};
+template <std::optional<OpCost> (*price)(const OpCall&), std::size_t factor>
+struct Inlined {};
+
+template <class Op, class Pricing, class Signature = typename Op::schema>
 struct Wrapper;
 
-template <class Op, class Return, class... Args>
-struct Wrapper<Op, Return(Args...)> {
+template <class Op, class Pricing, class Return, class... Args>
+struct Wrapper<Op, Pricing, Return(Args...)> {
   static inline OpEntry* entry = nullptr;
 
-  static Return call(c10::DispatchKeySet keys, Args... args) {
+  [[gnu::flatten]] static Return call(c10::DispatchKeySet keys, Args... args) {
     const c10::DispatchKeySet below = keys & keys_below;
     if (!counts_here(below)) [[unlikely]]
       return uncounted(below, std::forward<Args>(args)...);
     const Inside inside;
     // Arguments are references and views: redispatching leaves them as they were.
     decltype(auto) result = Op::redispatch(below, std::forward<Args>(args)...);
-    book(result, args...);
+    book(below, result, args...);
     return result;
   }
 
@@ -67,12 +74,39 @@ struct Wrapper<Op, Return(Args...)> {
   }
 
   template <class Result>
-  static void book(const Result& result, const Args&... args) noexcept try {
-    Scratch scratch;
-    const std::array<Arg, sizeof...(Args)> list = {factor<Args>(args, scratch)...};
-    book_call(*entry, device_of(args...), {.args = list, .output = output_arg(result, scratch)});
+  [[gnu::always_inline]] static void book(c10::DispatchKeySet below,
+                                          const Result& result,
+                                          const Args&... args) noexcept try {
+    const auto device = below.has_backend(c10::BackendComponent::CPUBit) ? c10::DeviceType::CPU
+                                                                         : device_of(args...);
+    book_as(Pricing{}, device, result, args...);
   } catch (...) {
     book_unpriced(*entry);  // a tensor without plain sizes
+  }
+
+  template <class Result>
+  [[gnu::noinline]] static void book_as(ByRule /*pricing*/,
+                                        c10::DeviceType device,
+                                        const Result& result,
+                                        const Args&... args) {
+    Scratch scratch;
+    const std::array<Arg, sizeof...(Args)> list = {factor<Args>(args, scratch)...};
+    book_call(*entry, device, {.args = list, .output = output_arg(result, scratch)});
+  }
+
+  template <class Result, std::optional<OpCost> (*price)(const OpCall&), std::size_t at>
+  [[gnu::always_inline]] static void book_as(Inlined<price, at> /*pricing*/,
+                                             c10::DeviceType device,
+                                             const Result& result,
+                                             const Args&... args) {
+    if (entry->user.load(std::memory_order_acquire) != nullptr) [[unlikely]]
+      return book_as(ByRule{}, device, result, args...);
+    Scratch scratch;
+    const std::array<Arg, sizeof...(Args)> list = {factor<Args>(args, scratch)...};
+    const std::optional<OpCost> cost = price({.args = list, .output = {}});
+    if (!cost) [[unlikely]]
+      return book_unpriced(*entry);
+    book_cost(*entry, device, list[at], *cost);
   }
 
   /// An operator that writes to its argument returns it: the rule finds it as the output.
@@ -87,7 +121,7 @@ struct Wrapper<Op, Return(Args...)> {
   }
 };
 
-template <class Op>
+template <class Pricing, class Op>
 void wrap(torch::Library& library) {
   const c10::OperatorName name(static_cast<const char*>(Op::name),
                                static_cast<const char*>(Op::overload_name));
@@ -95,37 +129,30 @@ void wrap(torch::Library& library) {
   const std::string full = full_name(name);
   OpEntry* entry = find_or_add_op(full);
   if (!op || entry == nullptr || entry->rule == nullptr || !can_intercept(*op)) return;
-  Wrapper<Op>::entry = entry;
-  library.impl(full.c_str(), torch::CppFunction(TORCH_FN((Wrapper<Op>::call))));
+  Wrapper<Op, Pricing>::entry = entry;
+  library.impl(full.c_str(), torch::CppFunction(TORCH_FN((Wrapper<Op, Pricing>::call))));
   note_interception(name);
 }
 
+template <class Pricing, class... Ops>
+void wrap_as(torch::Library& library) {
+  (wrap<Pricing, Ops>(library), ...);
+}
 template <class... Ops>
 void wrap_all(torch::Library& library) {
-  (wrap<Ops>(library), ...);
+  wrap_as<ByRule, Ops...>(library);
 }
 
 }  // namespace
 
 void register_typed(torch::Library& library) {
   using namespace at::_ops;
-  wrap_all<mm,
-           mm_out,
-           addmm,
-           addmm_,
-           addmm_out,
-           bmm,
-           bmm_out,
-           baddbmm,
-           baddbmm_,
-           baddbmm_out,
-           addmv,
-           addmv_,
-           addmv_out,
-           dot,
-           _addmm_activation,
-           convolution,
-           convolution_backward>(library);
+  wrap_as<Inlined<product_price<0>, 0>, mm, mm_out>(library);
+  wrap_as<Inlined<product_price<1>, 1>, addmm, addmm_, addmm_out>(library);
+  wrap_as<Inlined<batched_price<0>, 0>, bmm, bmm_out>(library);
+  wrap_as<Inlined<batched_price<1>, 1>, baddbmm, baddbmm_, baddbmm_out>(library);
+  wrap_all<addmv, addmv_, addmv_out, dot, _addmm_activation, convolution, convolution_backward>(
+      library);
 #if FLOPMETER_TORCH_VERSION >= 208
   wrap_all<mm_dtype,
            mm_dtype_out,

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The price of plain matrix products, inline: a live counter pays it for every product of a
+// training step.  The rules of catalog/ops/matmul.cpp are these functions.
+#pragma once
+
+#include <flopmeter/catalog/op_rule.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace flopmeter {
+
+/// For matrices that exist: the elements of each fit in 63 bits, and only the last product needs
+/// more.  A complex multiply-add is four real ones.
+constexpr OpCost matmul_cost(
+    std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const Arg& a) {
+  const std::int64_t outputs = batch * m * n;
+  const std::int64_t elements = outputs + batch * k * (m + n);
+  const std::int64_t multiply_add = a.complex ? 8 : 2;
+  const Flops work{WideInt{multiply_add * outputs} * k};
+  return {.executed = work, .model = work, .bytes = {WideInt{elements} * a.bits() / 8}};
+}
+
+/// [m, k] x [k, n], the factors at positions `first` and `first` + 1.
+template <std::size_t first>
+constexpr std::optional<OpCost> product_price(const OpCall& call) {
+  if (call.args.size() < first + 2) return std::nullopt;
+  const Arg& a = call.args[first];
+  const Arg& b = call.args[first + 1];
+  if (!a.is_tensor(2) || !b.is_tensor(2)) return std::nullopt;
+  return matmul_cost(1, a[0], b[1], a[1], a);
+}
+
+/// [b, m, k] x [b, k, n], likewise.
+template <std::size_t first>
+constexpr std::optional<OpCost> batched_price(const OpCall& call) {
+  if (call.args.size() < first + 2) return std::nullopt;
+  const Arg& a = call.args[first];
+  const Arg& b = call.args[first + 1];
+  if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
+  return matmul_cost(a[0], a[1], b[2], a[2], a);
+}
+
+}  // namespace flopmeter
