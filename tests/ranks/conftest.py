@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
+MORE = ("context", "experts", "own_experts")
 PROGRAM = os.environ.get("FLOPMETER_BIN", str(HERE.parents[1] / "build" / "flopmeter"))
 
 
@@ -36,9 +37,9 @@ def launch(directory, ranks, *layouts):
 
 @pytest.fixture(scope="session")
 def two_ranks(tmp_path_factory):
-    return launch(tmp_path_factory.mktemp("two"), 2, "ddp", "fsdp", "tensor", "pipeline", "late", "counted", "broadcast")
+    return launch(tmp_path_factory.mktemp("two"), 2, "ddp", "fsdp", "tensor", "pipeline", *MORE, "late", "counted", "broadcast")
 
 
 @pytest.fixture(scope="session")
 def four_ranks(tmp_path_factory):
-    return launch(tmp_path_factory.mktemp("four"), 4, "ddp", "fsdp", "tensor", "pipeline")
+    return launch(tmp_path_factory.mktemp("four"), 4, "ddp", "fsdp", "tensor", "pipeline", *MORE)
