@@ -35,12 +35,15 @@ def start_rank(directory, rank, port):
 
 
 class Server:
-    """Debian's Prometheus with our files, scraping every second."""
+    """Debian's Prometheus with our files, scraping every second; ``hurried``: where they say minutes, seconds pass."""
 
-    def __init__(self, folder, targets):
+    def __init__(self, folder, targets, hurried=False):
         shutil.copytree(DEPLOY / "prometheus", folder / "prometheus")
         config = folder / "prometheus" / "prometheus.yml"
         config.write_text(config.read_text().replace("15s", "1s"))
+        for file in (folder / "prometheus").glob("flopmeter.*") if hurried else ():
+            text = re.sub(r"for: \d+m", "for: 3s", file.read_text())
+            file.write_text(text.replace("[1m]", "[5s]").replace("[5m]", "[20s]").replace("[6h]", "[60s]").replace("> 300", "> 5"))
         (folder / "prometheus" / "targets").mkdir()
         (folder / "prometheus" / "targets" / "run.json").write_text(json.dumps([{"targets": targets}]))
         self.address = f"127.0.0.1:{free_port()}"
@@ -125,6 +128,39 @@ def test_samples_that_two_ranks_share_are_counted_once(server):
     rule = next(rule for rule in rules("flopmeter.rules.yml") if rule["record"] == "run:flopmeter_tokens:rate1m")
     (share,) = server.series(f"({rule['expr']}) / sum by (run) (rate(flopmeter_tokens_total[1m]))")
     assert float(share["value"][1]) == pytest.approx(0.5)
+
+
+FAULTS = {
+    "stalled": "FlopmeterRankStalled",
+    "slower": "FlopmeterMfuDropped",
+    "gaps": "FlopmeterGoodputLow",
+    "full": "FlopmeterRecordsLost",
+}
+
+
+@pytest.mark.long
+def test_each_alert_fires_once_on_a_real_run_with_its_fault(tmp_path):
+    ports = [free_port() for _ in range(WORLD - 1 + len(FAULTS))]
+    processes = [start_rank(tmp_path / "ranks", rank, port) for rank, port in enumerate(ports[: WORLD - 1])]
+    for fault, port in zip(FAULTS, ports[WORLD - 1 :], strict=True):
+        command = [sys.executable, str(HERE / "faulty.py"), str(tmp_path / fault), fault]
+        processes.append(subprocess.Popen(command, env=dict(os.environ, FLOPMETER_METRICS_ADDRESS=f"127.0.0.1:{port}")))
+    expected = {"FlopmeterRankSlow", "FlopmeterRankMissing", *FAULTS.values()}
+    try:
+        server = Server(tmp_path, [f"127.0.0.1:{port}" for port in ports], hurried=True)
+        processes.append(server.process)
+        fired = f'count(count by (alertname) (max_over_time(ALERTS{{alertstate="firing"}}[2m]))) == {len(expected)}'
+        assert server.wait_for(fired, 90), server.series("ALERTS")
+        seen = [each["metric"] for each in server.series('max_over_time(ALERTS{alertstate="firing"}[2m])')]
+        runs = {each["metric"]["instance"]: each["metric"]["run"] for each in server.series("flopmeter_world_size")}
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert sorted(each["alertname"] for each in seen) == sorted(expected), seen  # each once
+    faulty = {alert: runs[f"127.0.0.1:{port}"] for alert, port in zip(FAULTS.values(), ports[WORLD - 1 :], strict=True)}
+    for each in seen:
+        assert each["run"] == faulty.get(each["alertname"], runs[f"127.0.0.1:{ports[0]}"]), each
 
 
 def test_each_alert_fires_on_its_planted_fault():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
+MORE = ("context", "experts", "own_experts")
 PROGRAM = os.environ.get("FLOPMETER_BIN", str(HERE.parents[1] / "build" / "flopmeter"))
 
 
@@ -34,11 +35,25 @@ def launch(directory, ranks, *layouts):
     return {layout: directory / layout for layout in layouts}
 
 
+def start(directory, rank, world, steps, seconds, slowness=1.0):
+    """One rank of loop.py, which has no collectives."""
+    command = [sys.executable, str(HERE / "loop.py"), str(directory), str(steps), str(seconds), str(slowness)]
+    return subprocess.Popen(
+        command, env=dict(os.environ, RANK=str(rank), WORLD_SIZE=str(world)), stdout=subprocess.PIPE, text=True
+    )
+
+
+def step_times(directory, rank):
+    (file,) = directory.glob(f"records_*.rank{rank}.jsonl")
+    whole_lines, _, _ = file.read_text().rpartition("\n")  # the last one may be on its way to the disk
+    return [json.loads(line)["step_seconds"] for line in whole_lines.splitlines()]
+
+
 @pytest.fixture(scope="session")
 def two_ranks(tmp_path_factory):
-    return launch(tmp_path_factory.mktemp("two"), 2, "ddp", "fsdp", "tensor", "pipeline", "late", "counted", "broadcast")
+    return launch(tmp_path_factory.mktemp("two"), 2, "ddp", "fsdp", "tensor", "pipeline", *MORE, "late", "counted", "broadcast")
 
 
 @pytest.fixture(scope="session")
 def four_ranks(tmp_path_factory):
-    return launch(tmp_path_factory.mktemp("four"), 4, "ddp", "fsdp", "tensor", "pipeline")
+    return launch(tmp_path_factory.mktemp("four"), 4, "ddp", "fsdp", "tensor", "pipeline", *MORE)

@@ -38,6 +38,44 @@ class Share(torch.autograd.Function):
         return gradient, None
 
 
+def gathered(x, group, dim):
+    parts = [torch.empty_like(x) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(parts, x.contiguous(), group=group)
+    return torch.cat(parts, dim=dim)
+
+
+def scattered(x, group, dim):
+    x = x.clone()
+    dist.all_reduce(x, group=group)
+    return x.chunk(dist.get_world_size(group), dim=dim)[dist.get_rank(group)].contiguous()
+
+
+class Gather(torch.autograd.Function):
+    """The whole from the parts that the ranks of a group hold."""
+
+    @staticmethod
+    def forward(ctx, x, group, dim):
+        ctx.group, ctx.dim = group, dim
+        return gathered(x, group, dim)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return scattered(gradient, ctx.group, ctx.dim), None, None
+
+
+class Scatter(torch.autograd.Function):
+    """This rank's part of the sum over the ranks of a group."""
+
+    @staticmethod
+    def forward(ctx, x, group, dim):
+        ctx.group, ctx.dim = group, dim
+        return scattered(x, group, dim)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gathered(gradient, ctx.group, ctx.dim), None, None
+
+
 class Block(nn.Module):
     """Two layers, of which this rank holds one part in ``parts``."""
 
@@ -68,5 +106,52 @@ class Network(nn.Sequential):
         super().__init__(Block(parts, group), Block(parts, group), Head())
 
 
-def batch(samples=SAMPLES):
-    return torch.ones(samples, LENGTH, WIDTH)
+class Attention(nn.Module):
+    """Every token looks at all of the sequence, of which this rank holds a part where there is a group."""
+
+    def __init__(self, group=None):
+        super().__init__()
+        self.group = group
+        self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        key, value = self.key(x), self.value(x)
+        if self.group is not None:
+            key, value = (Gather.apply(each, self.group, 1) for each in (key, value))
+        return x + nn.functional.scaled_dot_product_attention(self.query(x), key, value)
+
+
+class Experts(nn.Module):
+    """A router, and experts of which this rank holds one part in ``parts``; every token goes to all of them, by weight.
+
+    The ranks of a group have the same tokens, or each its ``own``, which then travel to the experts and back.
+    """
+
+    def __init__(self, parts=1, place=0, group=None, own=False):
+        super().__init__()
+        self.group, self.own, self.first = group, own, place * EXPERTS // parts
+        self.router = nn.Linear(WIDTH, EXPERTS, bias=False)
+        self.experts = nn.ModuleList(Block() for _ in range(EXPERTS // parts))
+
+    def mix(self, x, weights):
+        return sum(weights[..., self.first + i, None] * expert(x) for i, expert in enumerate(self.experts))
+
+    def forward(self, x):
+        weights = self.router(x).softmax(-1)
+        if self.group is None:
+            return self.mix(x, weights)
+        if self.own:
+            return Scatter.apply(self.mix(*(Gather.apply(each, self.group, 0) for each in (x, weights))), self.group, 0)
+        return Reduce.apply(self.mix(*(Share.apply(each, self.group) for each in (x, weights))), self.group)
+
+
+def attentive(group=None):
+    return nn.Sequential(Attention(group), Block(), Head())
+
+
+def mixture(*split):
+    return nn.Sequential(Block(), Experts(*split), Head())
+
+
+def batch(samples=SAMPLES, length=LENGTH):
+    return torch.ones(samples, length, WIDTH)

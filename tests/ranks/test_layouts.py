@@ -5,35 +5,40 @@ import json
 
 import flopmeter
 import pytest
-from conftest import launch, ranks_of
-from network import SAMPLES, TOKENS, Network, batch
-from worker import STEPS
+from conftest import MORE, launch, ranks_of
+from network import SAMPLES, TOKENS, Network, attentive, batch, mixture
+from worker import REPLICATED, STEPS
 
 PEAK = 1e12
 
 
-@pytest.fixture(scope="module")
-def alone():
-    """One process: FLOPs of a step, and of its head, which tensor parallelism leaves whole on all ranks."""
-    model = Network()
+def single(model, replicated=()):
+    """One process: FLOPs of a step, and of the modules that a split leaves whole on all ranks."""
     with flopmeter.count(modules=model) as count:
         model(batch()).sum().backward()
-    head = sum(sum(flops) for name, flops in count.by_module.items() if name.split(".")[0] == "2")
-    return count.model_flops, count.hardware_flops, head
+    inside = tuple(f"{name}." for name in replicated)
+    twice = sum(sum(flops) for name, flops in count.by_module.items() if f"{name}.".startswith(inside))
+    return count.model_flops, count.hardware_flops, twice
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return single(Network())
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.long)])
-@pytest.mark.parametrize("layout", ["ddp", "fsdp", "tensor", "pipeline"])
-def test_the_world_is_one_process(layout, ranks, alone, request):
+@pytest.mark.parametrize("layout", ["ddp", "fsdp", "tensor", "pipeline", *MORE])
+def test_the_world_is_one_process(layout, ranks, request):
     runs = request.getfixturevalue("two_ranks" if ranks == 2 else "four_ranks")
-    model_flops, hardware_flops, head = alone
+    whole = {"context": attentive, "experts": mixture, "own_experts": mixture}.get(layout, Network)()
+    model_flops, hardware_flops, twice = single(whole, REPLICATED.get(layout, ()))
     merged = ranks_of(runs[layout])
     totals = merged["totals"]
     assert merged["world_size"] == ranks
     assert totals["complete_steps"] == STEPS and totals["incomplete_steps"] == 0
     assert totals["model_flops"] == STEPS * model_flops
-    # Both ranks of a tensor-parallel group execute the head.
-    assert totals["hardware_flops"] == STEPS * (hardware_flops + (head if layout == "tensor" else 0))
+    assert (twice > 0) == (layout in REPLICATED)
+    assert totals["hardware_flops"] == STEPS * (hardware_flops + twice)  # both ranks of a pair execute those
     assert totals["samples"] == STEPS * SAMPLES
     assert totals["tokens"] == STEPS * TOKENS
     assert totals["tokens_per_second"] == pytest.approx(STEPS * TOKENS / totals["seconds"])
@@ -46,7 +51,7 @@ def test_run_json_holds_the_layout(two_ranks):
 
 
 def test_communication_is_seen_in_each_layout(two_ranks):
-    for layout in ("ddp", "fsdp", "tensor", "pipeline"):
+    for layout in ("ddp", "fsdp", "tensor", "pipeline", *MORE):
         for rank in ranks_of(two_ranks[layout])["ranks"]:
             assert rank["waited_seconds"] + rank["overlapped_seconds"] > 0, (layout, rank)
 

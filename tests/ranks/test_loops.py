@@ -1,37 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that stop, die, crawl or never begin: named by who reads the run, and no trouble to the others."""
 
-import json
-import os
 import signal
 import statistics
-import subprocess
-import sys
 
-from conftest import HERE, ranks_of
+from conftest import ranks_of, start, step_times
 
 WORLD, STEPS, SECONDS = 7, 120, 0.02
 STOPPED, KILLED, CRAWLING, IDLE = 2, 3, 4, 5
-
-
-def start(directory, rank, steps=STEPS, slowness=1.0):
-    command = [sys.executable, str(HERE / "loop.py"), str(directory), str(steps), str(SECONDS), str(slowness)]
-    return subprocess.Popen(
-        command, env=dict(os.environ, RANK=str(rank), WORLD_SIZE=str(WORLD)), stdout=subprocess.PIPE, text=True
-    )
-
-
-def step_times(directory, rank):
-    (file,) = directory.glob(f"records_*.rank{rank}.jsonl")
-    whole_lines, _, _ = file.read_text().rpartition("\n")  # the last one may be on its way to the disk
-    return [json.loads(line)["step_seconds"] for line in whole_lines.splitlines()]
 
 
 def test_bad_ranks_are_named_and_the_others_do_not_notice(tmp_path):
     ranks = {}
     try:
         for rank in range(WORLD):
-            ranks[rank] = start(tmp_path, rank, 0 if rank == IDLE else STEPS, 10 if rank == CRAWLING else 1)
+            ranks[rank] = start(tmp_path, rank, WORLD, 0 if rank == IDLE else STEPS, SECONDS, 10 if rank == CRAWLING else 1)
         for process in ranks.values():
             assert process.stdout.readline() == "ready\n"
         while len(step_times(tmp_path, STOPPED)) < 20 or len(step_times(tmp_path, KILLED)) < 20:

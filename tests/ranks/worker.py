@@ -11,10 +11,11 @@ from pathlib import Path
 import flopmeter
 import torch
 import torch.distributed as dist
-from network import SAMPLES, TOKENS, Network, batch
+from network import LENGTH, SAMPLES, TOKENS, Network, attentive, batch, mixture
 from torch import nn
 
 STEPS = 3
+REPLICATED = {"tensor": ["2"], "experts": ["0", "1.router", "2"]}  # modules that both ranks of a pair run alike
 
 
 def monitored(directory, model, steps=STEPS, **options):
@@ -89,6 +90,32 @@ def pipeline(directory):
                 dist.send(x.grad, other)
 
     train(directory, model, samples, forward_backward, pipeline_parallel=2)
+
+
+def context(directory):
+    """Each rank of a pair has half of every sequence."""
+    group, _, replicas = groups(2)
+    samples = SAMPLES // replicas
+    model = nn.parallel.DistributedDataParallel(attentive(group))
+    part = batch(samples, LENGTH // 2)
+    train(directory, model, samples, lambda: model(part).sum().backward(), context_parallel=2)
+
+
+def experts(directory):
+    """Each rank of a pair has half of the experts, and all of the tokens: the rest is done twice."""
+    group, place, replicas = groups(2)
+    samples = SAMPLES // replicas
+    model = mixture(2, place, group)
+    options = {"tensor_parallel": 2, "expert_parallel": 2, "replicated_modules": ",".join(REPLICATED["experts"])}
+    train(directory, model, samples, lambda: model(batch(samples)).sum().backward(), **options)
+
+
+def own_experts(directory):
+    """Each rank has samples of its own, and half of the experts."""
+    group, place, _ = groups(2)
+    samples = SAMPLES // dist.get_world_size()
+    model = mixture(2, place, group, True)
+    train(directory, model, samples, lambda: model(batch(samples)).sum().backward(), expert_parallel=2)
 
 
 def late(directory):

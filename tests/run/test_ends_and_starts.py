@@ -47,6 +47,15 @@ def test_a_flag_in_the_first_line_of_a_script_is_seen(folder):
     assert output == "1\n" and "unwatched" in errors
 
 
+def test_who_asks_for_torch_before_it_is_imported_is_watched_all_the_same(folder):
+    script = folder.path / "asks.py"  # as libraries do that work with torch and without
+    asks = "import importlib.util, sys\nassert importlib.util.find_spec('torch').loader and 'torch' not in sys.modules\n"
+    script.write_text(asks + (SCRIPTS / "plain_loop.py").read_text())
+    _, errors, code = folder.run(sys.executable, script, 3, PYTHONPATH=str(SCRIPTS))
+    assert code == 0, errors
+    assert len(folder.records()) == 3
+
+
 def test_processes_that_never_step_leave_no_file(folder):
     code = (
         "import torch, subprocess, sys\n"

@@ -67,6 +67,18 @@ def test_accelerate_launch(folder, estimated):
     check(folder.records(), estimated, 4, sequences=8, micro_steps=2)
 
 
+@pytest.mark.long
+def test_deepspeed_with_two_ranks(folder):
+    pytest.importorskip("deepspeed")
+    launch = [sys.executable, "-m", "deepspeed.launcher.runner", "--num_gpus", 2]
+    _, errors, code = folder.run(*launch, SCRIPTS / "deepspeed_loop.py", DS_ACCELERATOR="cpu")
+    assert code == 0, errors
+    product = 2 * 4 * 16 * 32  # two of them forward; backward all but the gradient of the input
+    for rank in (0, 1):
+        rows = folder.records(rank)
+        assert [(row["micro_steps"], row["samples"], row["hardware_flops"]) for row in rows] == [(2, 8, 2 * 5 * product)] * 5
+
+
 def test_torchrun_with_two_ranks(folder, estimated):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--standalone"]
     _, errors, code = folder.run(*torchrun, SCRIPTS / "ddp_loop.py")

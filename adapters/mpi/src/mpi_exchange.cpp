@@ -42,8 +42,8 @@ class MpiExchange final : public Exchange {
       if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
       if (done != 0) break;
       if (Clock::now() >= end) {
-        PMPI_Request_free(&request);
-        [[maybe_unused]] const auto* kept = buffer.release();  // MPI may write to it still
+        // A collective's request cannot be freed (MPI would end the program); MPI keeps both.
+        [[maybe_unused]] const auto* kept = buffer.release();
         return false;
       }
       std::this_thread::sleep_for(poll_interval);

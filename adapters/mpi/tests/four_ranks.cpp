@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A training loop of MPI ranks, with one that dawdles; rank 0 reads the run back and checks it.
-// Then again with rank 0 measuring for all.
+// Then again with rank 0 measuring for all, and once more with a rank 0 that never answers.
 #include <flopmeter/monitor/monitor.h>
 #include <flopmeter/mpi/mpi_exchange.h>
 #include <flopmeter/runs/merge.h>
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -98,6 +100,40 @@ void check_broadcast(const std::string& directory) {
   }
 }
 
+/// Rank 0 is as good as dead; the others lose the deadline once, and not in a step.
+void train_without_rank_0(const std::string& directory, Exchange& exchange) {
+  const World world = mpi_world();
+  if (world.rank == 0) return;
+  Options options;
+  options.directory = directory;
+  options.console = false;
+  options.log_interval = 1;
+  options.broadcast = true;
+  options.broadcast_deadline = 1'000;
+  Connections connections;
+  connections.world = world;
+  connections.exchange = &exchange;
+  auto monitor = Monitor::start(options, std::move(connections));
+  if (!monitor) std::abort();
+  std::chrono::steady_clock::duration longest{};
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < steps; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    {
+      auto step = (*monitor).step({.samples = 2, .tokens = 64});
+      std::this_thread::sleep_for(150ms);
+    }
+    longest = std::max(longest, std::chrono::steady_clock::now() - start);
+  }
+  (*monitor).finish();
+  const auto took = std::chrono::steady_clock::now() - begin;
+  expect(longest < 1'000ms, "the time of a step beside a dead rank");
+  expect(took < steps * 150ms + 2 * 1'000ms, "the time of a run beside a dead rank");
+  const auto notes = (*monitor).status().notes;
+  expect(notes.size() == 1 && notes.front().find("within 1000 ms") != std::string::npos,
+         "what is said of a dead rank");
+}
+
 }  // namespace
 }  // namespace flopmeter
 
@@ -107,15 +143,20 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   const std::string first = shared_directory();
   const std::string second = shared_directory();
+  const std::string third = shared_directory();
   train(first, nullptr);
   auto exchange = make_mpi_exchange();
   expect(exchange.has_value(), "the exchange");
   if (exchange) train(second, (*exchange).get());
+  auto unanswered = make_mpi_exchange();
+  if (unanswered) train_without_rank_0(third, **unanswered);
+  MPI_Barrier(MPI_COMM_WORLD);
   if (mpi_world().rank == 0) {
     check_world(merged(first));
     check_broadcast(second);
     std::filesystem::remove_all(first);
     std::filesystem::remove_all(second);
+    std::filesystem::remove_all(third);
   }
   MPI_Finalize();
   return failures == 0 ? 0 : 1;

@@ -26,23 +26,28 @@ class _Loader:
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
+        if _Torch in sys.meta_path:
+            sys.meta_path.remove(_Torch)
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         _look_for_a_loop()
 
 
 class _Torch:
-    """First on the meta path until torch is imported."""
+    """First on the meta path until torch is imported; many only ask whether there is one."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(cls)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader)
-        return spec
+        for finder in sys.meta_path:
+            ask = None if finder is cls else getattr(finder, "find_spec", None)
+            spec = ask and ask(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader)
+                return spec
+        return None
 
 
 class _Package:
