@@ -61,12 +61,14 @@ bool trained(const StepRecord& record) {
 /// The fastest of the formats that a run in `own` may change to without other mathematics.
 std::optional<Dtype> faster_dtype(const PeakTable& peaks, Dtype own) {
   const auto own_peak = peaks.peak(own);
-  if (!own_peak || (own != Dtype::fp32 && own != Dtype::tf32)) return std::nullopt;
+  if (!own_peak || (own != Dtype::fp64 && own != Dtype::fp32 && own != Dtype::tf32))
+    return std::nullopt;
   std::optional<Dtype> best;
   double rate = own_peak->value;
-  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) {
+  for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
     const auto peak = peaks.peak(dtype);
-    if (!peak || peak->value <= rate) continue;
+    const bool back = dtype == Dtype::fp32 && own != Dtype::fp64;
+    if (back || !peak || peak->value <= rate) continue;
     best = dtype;
     rate = peak->value;
   }
@@ -74,9 +76,9 @@ std::optional<Dtype> faster_dtype(const PeakTable& peaks, Dtype own) {
 }
 
 /// Calls that are alike, whether or not each was tiny.
-using RowKey = std::tuple<std::string, std::string, Phase, bool, std::int64_t>;
+using RowKey = std::tuple<std::string, std::string, Phase, bool, bool, std::int64_t>;
 RowKey key_of(const SurveyRow& row) {
-  return {row.name, row.shape, row.phase, row.backward, row.elements};
+  return {row.name, row.shape, row.phase, row.backward, row.recompute, row.elements};
 }
 
 std::map<RowKey, double> seconds_a_call(const SurveyResult& survey) {
@@ -175,6 +177,11 @@ Sums add_up(const Evidence& evidence) {
   return sums;
 }
 
+bool is_small(const SurveyRow& row) {
+  return row.kind == OpKind::tiny ||
+         row.self.value < small_call_seconds * static_cast<double>(row.calls);
+}
+
 std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys) {
   std::map<RowKey, double> best;
   for (const SurveyResult& survey : surveys) {
@@ -201,6 +208,7 @@ std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys
 
 OpTimes op_times(const Evidence& evidence) {
   OpTimes sum;
+  double recompute_calls = 0;
   bool all_records = true;
   const std::vector<SurveyResult> clean = without_interference(evidence.surveys);
   for (std::size_t i = 0; i < clean.size(); ++i) {
@@ -222,18 +230,20 @@ OpTimes op_times(const Evidence& evidence) {
         sum.copies += self;
         continue;
       }
+      if (row.recompute) {
+        sum.recompute += self;
+        recompute_calls += row_calls;
+        continue;
+      }
       if (row.phase == Phase::other) in_other += self;
-      const bool small = self < small_call_seconds * row_calls;
       switch (row.kind) {
         case OpKind::priced:
           sum.priced += self;
           sum.flops += static_cast<double>(row.flops);
           break;
         case OpKind::memory:
-          (small ? sum.small : sum.memory) += self;
-          break;
         case OpKind::tiny:
-          sum.small += self;
+          (is_small(row) ? sum.small : sum.memory) += self;
           break;
         case OpKind::unknown:
           sum.unknown += self;
@@ -265,8 +275,15 @@ OpTimes op_times(const Evidence& evidence) {
         sum.best_rate = std::max(sum.best_rate, flops / row.self.value);
     }
   }
+  if (sum.recompute > 0) {
+    // Between two operators the host works as long where they compute again as elsewhere.
+    const double busy = sum.priced + sum.memory + sum.small + sum.unknown + sum.recompute;
+    sum.recompute += std::max(sum.compute - busy, 0.0) * recompute_calls / sum.calls;
+    sum.calls -= recompute_calls;
+  }
   const double n = sum.surveys;
-  for (double* value : {&sum.priced,
+  for (double* value : {&sum.recompute,
+                        &sum.priced,
                         &sum.memory,
                         &sum.small,
                         &sum.unknown,
