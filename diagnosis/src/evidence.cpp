@@ -275,12 +275,9 @@ OpTimes op_times(const Evidence& evidence) {
         sum.best_rate = std::max(sum.best_rate, flops / row.self.value);
     }
   }
-  if (sum.recompute > 0) {
-    // Between two operators the host works as long where they compute again as elsewhere.
-    const double busy = sum.priced + sum.memory + sum.small + sum.unknown + sum.recompute;
-    sum.recompute += std::max(sum.compute - busy, 0.0) * recompute_calls / sum.calls;
-    sum.calls -= recompute_calls;
-  }
+  // The time between the operators that compute again is the node's in which they run.
+  sum.recompute = std::max(sum.recompute - recompute_calls * watched_call_seconds, 0.0);
+  sum.calls -= recompute_calls;
   const double n = sum.surveys;
   for (double* value : {&sum.recompute,
                         &sum.priced,

@@ -66,7 +66,7 @@ struct Frame : at::ObserverContext {
   int size = 0;
   bool node = false;
   bool in_backward = false;
-  bool recompute = false;
+  bool recompute = false;  // or a node in which it runs: its own time is the checkpoint's
   bool priced = false;  // or inside one that is
   bool across_devices = false;
   Phase phase = Phase::other;
@@ -159,9 +159,12 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   auto& frame = static_cast<Frame&>(*begun);
   const double total = std::chrono::duration<double>(Clock::now() - frame.begin).count();
   innermost = frame.parent;
-  if (frame.parent != nullptr) frame.parent->children += total;
+  if (frame.parent != nullptr) {
+    frame.parent->children += total;
+    if (frame.recompute && frame.parent->node) frame.parent->recompute = true;
+  }
   const auto survey = running.load();
-  if (frame.node || !survey) return;
+  if ((frame.node && !frame.recompute) || !survey) return;
   const double self = std::max(0.0, total - frame.children);
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);

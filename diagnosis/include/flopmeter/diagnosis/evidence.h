@@ -63,8 +63,8 @@ Sums add_up(const Evidence& evidence);
 struct OpTimes {
   int surveys = 0;
   bool on_device = false;
-  double recompute = 0;  ///< computing activations again, with its part of the time between
-                         ///< operators; in none of those below
+  double recompute = 0;  ///< computing activations again, with the time between its operators; in
+                         ///< none of those below
   double priced = 0;     ///< operators that bear FLOPs, outside the optimizer
   double memory = 0;  ///< that move data, each call long enough to matter
   double small = 0;   ///< that their launch outweighs
