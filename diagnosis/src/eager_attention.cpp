@@ -29,11 +29,6 @@ bool is_mask(const SurveyRow& row) {
   });
 }
 
-bool is_linear(const SurveyRow& row) {
-  return row.kind == OpKind::priced && row.flops > 0 &&
-         (contains(row.name, "aten::mm") || contains(row.name, "aten::addmm"));
-}
-
 /// Calls that are alike, whether or not each was tiny.
 using Alike = std::tuple<std::string_view, Phase, bool, std::int64_t>;
 Alike alike(const SurveyRow& row) {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import statistics
 import time
 
 import torch
@@ -50,6 +51,7 @@ class Outcome:
     save_seconds: float = 0.0
     seconds: float = 0.0
     steps: int = 0
+    last: float = 0.0  # seconds a step since it was last resumed
 
     @property
     def step_seconds(self) -> float:
@@ -171,7 +173,9 @@ class Training:
                 self.optimizer.zero_grad()
             if self.plan.save_every and self.step % self.plan.save_every == 0:
                 self.save(monitor, number >= WARMING_UP)
-        self.outcome.seconds += time.perf_counter() - begin
+        seconds = time.perf_counter() - begin
+        self.outcome.last = seconds / (steps - WARMING_UP)
+        self.outcome.seconds += seconds
         self.outcome.steps += steps - WARMING_UP
         monitor.finish()
 
@@ -191,8 +195,21 @@ def train(directory, plan: Plan, steps: int = 40) -> Outcome:
     return training.outcome
 
 
-def take_turns(trainings: list[Training], rounds: int, steps: int = 14) -> None:
-    """Resumes each for so many steps, round after round, there and back: what slows the machine meets all alike."""
-    for number in range(rounds):
-        for training in trainings if number % 2 == 0 else reversed(trainings):
-            training.go_on(steps)
+def spread(ratios: list[float]) -> float:
+    """Standard error of their mean."""
+    return statistics.stdev(ratios) / len(ratios) ** 0.5
+
+
+def take_turns(twin: Training, training: Training, within: float, most: int = 16, steps: int = 14) -> None:
+    """Resumes both in turn, there and back, so that what slows the machine meets both alike.
+
+    Goes on until that can hide or make up no more than half of `within` of the loss, or of one MFU point.
+    """
+    ratios: list[float] = []
+    for number in range(most):
+        for each in (twin, training) if number % 2 == 0 else (training, twin):
+            each.go_on(steps)
+        ratios.append(training.outcome.last / twin.outcome.last)
+        slower = statistics.mean(ratios)
+        if len(ratios) >= 4 and spread(ratios) / slower < max(within * (1 - 1 / slower), 0.015) / 2:
+            return

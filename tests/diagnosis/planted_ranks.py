@@ -47,7 +47,7 @@ class Slowed(nn.Module):
 def shape_link(mbit: int) -> None:
     subprocess.run(["tc", "qdisc", "del", "dev", "lo", "root"], capture_output=True, check=False)
     if mbit:
-        shaper = ["tbf", "rate", f"{mbit}mbit", "burst", "1mb", "latency", "1s"]
+        shaper = ["tbf", "rate", f"{mbit}mbit", "burst", "128kb", "latency", "1s"]
         subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", *shaper], check=True)
 
 

@@ -73,11 +73,18 @@ struct OpTimes {
   double copies = 0;     ///< between host and device; in none of the above
   double calls = 0;      ///< outside the optimizer, without those that compute again
   double flops = 0;      ///< executed by the priced ones
-  double best_rate = 0;  ///< FLOP/s of the fastest of them that does a part worth naming
+  double priced_launch = 0;  ///< part of the priced time that only starts their calls, at most
+  double memory_launch = 0;  ///< and of the memory time
+  double at_best = 0;  ///< seconds that the priced ones would run, once started: linears at the
+                       ///< rate of the fastest of them, the others, whose matrices do not grow
+                       ///< with the batch, at their own
   double compute = 0;  ///< forward and backward of the surveyed steps, without what watching cost;
                        ///< 0: unknown
 };
 OpTimes op_times(const Evidence& evidence);
+
+/// Whether it multiplies all rows of a batch with one matrix.
+bool is_linear(const SurveyRow& row);
 
 /// Whether launching the row's calls outweighs their work.
 bool is_small(const SurveyRow& row);
