@@ -27,10 +27,10 @@ std::int64_t saved_by_batch(const Inquiry& inquiry, std::int64_t launching) {
     matmuls =
         std::clamp((slow + static_cast<double>(inquiry.waterfall.ideal)) * (1 - left), 0.0, slow);
   }
-  const double moving =
-      ops.memory > 0 ? static_cast<double>(inquiry.waterfall.lost(Cause::memory_bound)) *
-                           ops.memory_launch / ops.memory
-                     : 0;
+  const double moving = ops.memory > 0
+                            ? static_cast<double>(inquiry.waterfall.lost(Cause::memory_bound)) *
+                                  ops.memory_launch / ops.memory
+                            : 0;
   return std::llround((fixed_costs + moving) * 7 / 8 + matmuls);
 }
 

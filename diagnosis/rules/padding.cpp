@@ -17,8 +17,8 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   // Packed, the same samples are in fewer steps: whatever a step costs is saved with it, except the
   // samples' own loading.
   const Sums& sums = inquiry.sums;
-  const auto steps = static_cast<double>(inquiry.waterfall.total - sums.data - sums.checkpoint -
-                                         sums.evaluation);
+  const auto steps =
+      static_cast<double>(inquiry.waterfall.total - sums.data - sums.checkpoint - sums.evaluation);
   Finding finding =
       finding_of(inquiry, "padding", std::llround(steps * (1 - sums.useful_share)), 0.95);
   finding.summary = percent(1 - inquiry.sums.useful_share) +

@@ -20,7 +20,8 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   finding.mfu_points = *finding.expected_mfu - inquiry.waterfall.mfu;
   finding.summary = std::string{"attention is made of single operators"} +
                     (eager->per_head ? ", one head after the other" : "") + ": " +
-                    inquiry.a_step_text(eager->nanoseconds) + " beyond what its products and softmax need";
+                    inquiry.a_step_text(eager->nanoseconds) +
+                    " beyond what its products and softmax need";
   finding.evidence = grouped(static_cast<WideInt>(eager->softmax_calls)) +
                      " softmax operators in forward of a step and no fused attention among " +
                      grouped(static_cast<WideInt>(inquiry.ops.calls)) + " operators";

@@ -24,9 +24,8 @@ bool is_softmax(const SurveyRow& row) {
 /// Operators that hide scores from an eager attention.
 bool is_mask(const SurveyRow& row) {
   constexpr std::array parts = {"masked_fill", "aten::where", "aten::tril", "bitwise_not"};
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
-    return contains(row.name, part);
-  });
+  return std::any_of(
+      parts.begin(), parts.end(), [&](std::string_view part) { return contains(row.name, part); });
 }
 
 /// Calls that are alike, whether or not each was tiny.

@@ -214,7 +214,9 @@ Sums add_up(const Evidence& evidence) {
 }
 
 bool is_linear(const SurveyRow& row) {
-  const auto named = [&](std::string_view part) { return row.name.find(part) != std::string::npos; };
+  const auto named = [&](std::string_view part) {
+    return row.name.find(part) != std::string::npos;
+  };
   return row.kind == OpKind::priced && row.flops > 0 && (named("aten::mm") || named("aten::addmm"));
 }
 

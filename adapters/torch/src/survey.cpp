@@ -67,7 +67,7 @@ struct Frame : at::ObserverContext {
   bool node = false;
   bool in_backward = false;
   bool recompute = false;  // or a node in which it runs: its own time is the checkpoint's
-  bool priced = false;  // or inside one that is
+  bool priced = false;     // or inside one that is
   bool across_devices = false;
   Phase phase = Phase::other;
   std::string shape;

@@ -24,8 +24,8 @@ struct CommunicationTotals {
 
 /// Any thread; neither locks nor waits.
 CommunicationTotals communication_now() noexcept;
-/// Accounts for collectives up to this moment, as whoever ends a step or a phase needs it: the news of a
-/// collective's end may come a little after the thread that waited for it went on.
+/// Accounts for collectives up to this moment, as whoever ends a step or a phase needs it: the news
+/// of a collective's end may come a little after the thread that waited for it went on.
 void settle_communication() noexcept;
 
 /// A collective starts; call collective_ended() once when it has completed, from any thread.

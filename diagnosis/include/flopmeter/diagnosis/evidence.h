@@ -66,13 +66,13 @@ struct OpTimes {
   double recompute = 0;  ///< computing activations again, with the time between its operators; in
                          ///< none of those below
   double priced = 0;     ///< operators that bear FLOPs, outside the optimizer
-  double memory = 0;  ///< that move data, each call long enough to matter
-  double small = 0;   ///< that their launch outweighs
+  double memory = 0;     ///< that move data, each call long enough to matter
+  double small = 0;      ///< that their launch outweighs
   double unknown = 0;
-  double in_other = 0;   ///< part of the above that ran outside forward and backward
-  double copies = 0;     ///< between host and device; in none of the above
-  double calls = 0;      ///< outside the optimizer, without those that compute again
-  double flops = 0;      ///< executed by the priced ones
+  double in_other = 0;       ///< part of the above that ran outside forward and backward
+  double copies = 0;         ///< between host and device; in none of the above
+  double calls = 0;          ///< outside the optimizer, without those that compute again
+  double flops = 0;          ///< executed by the priced ones
   double priced_launch = 0;  ///< part of the priced time that only starts their calls, at most
   double memory_launch = 0;  ///< and of the memory time
   double at_best = 0;  ///< seconds that the priced ones would run, once started: linears at the
