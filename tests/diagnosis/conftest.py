@@ -48,6 +48,6 @@ def peak(tmp_path_factory):
     pytest.importorskip("flopmeter._torch")
     torch.set_num_threads(1)
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    command = [ROOT / "build" / "flopmeter", "peak", "--seconds", "0.5", "--dtype", "fp32", "fp64", "--json"]
+    command = [ROOT / "build" / "flopmeter", "peak", "--seconds", "0.3", "--dtype", "fp32", "fp64", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     return {name: row["flops_per_second"] for name, row in json.loads(done.stdout)["peaks"].items()}

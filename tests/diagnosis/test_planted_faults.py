@@ -30,7 +30,7 @@ def check_finding(diagnosis, rule):
     return findings[0]
 
 
-def run(tmp_path, diagnose, plan, steps=40):
+def run(tmp_path, diagnose, plan, steps=25):
     outcome = planted.train(tmp_path, plan, steps)
     diagnosis = diagnose(tmp_path)
     check_sums(diagnosis)
@@ -41,7 +41,7 @@ def run(tmp_path, diagnose, plan, steps=40):
 def twin(peak, tmp_path_factory):
     """A run without a fault, and how long its steps take: what the sizes of the faults are drawn by."""
     directory = tmp_path_factory.mktemp("twin")
-    return directory, planted.train(directory, planted.Plan()).step_seconds
+    return directory, planted.train(directory, planted.Plan(), 25).step_seconds
 
 
 @pytest.mark.long
