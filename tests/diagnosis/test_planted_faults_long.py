@@ -49,8 +49,8 @@ def draw_fault(draw, kind):
 
 
 def note(**row):
-    """One line for each run, where FLOPMETER_NOTES names a file."""
-    if path := os.environ.get("FLOPMETER_NOTES"):
+    """One line for each run, where PLANTED_NOTES names a file."""
+    if path := os.environ.get("PLANTED_NOTES"):
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
