@@ -13,10 +13,9 @@ namespace {
 
 using Sum = std::atomic<std::int64_t>;
 
-constinit std::mutex mutex;            // between threads that start and complete collectives
-constinit std::int64_t since = 0;      ///< what lies before it is accounted for
-constinit Phase phase = Phase::other;  ///< in which the last collective started
-constinit Sum last_operation{0};       ///< end of the last one
+constinit std::mutex mutex;        // between threads that start and complete collectives
+constinit std::int64_t since = 0;  ///< what lies before it is accounted for
+constinit Sum last_operation{0};   ///< end of the last one
 constinit std::atomic<std::int32_t> operations{0};
 constinit std::array<Sum, phase_count> waited{};
 constinit Sum overlapped{0};
@@ -40,7 +39,8 @@ void account() noexcept {
           ? end
           : std::clamp(last_operation.load(std::memory_order_relaxed), since, end);
   add(overlapped, busy - since);
-  add(waited[static_cast<std::size_t>(phase)], end - busy);
+  add(waited[static_cast<std::size_t>(current_phase().load(std::memory_order_relaxed))],
+      end - busy);
   since = end;
 }
 
@@ -62,7 +62,6 @@ void collective_began() noexcept {
   } else {
     account();
   }
-  phase = current_phase().load(std::memory_order_relaxed);
   collectives_under_way.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -3,7 +3,7 @@
 
 #include <array>
 #include <map>
-#include <utility>
+#include <tuple>
 
 namespace flopmeter {
 namespace {
@@ -20,6 +20,7 @@ void write_row(JsonWriter& json, const SurveyRow& row) {
       .field("elements", row.elements)
       .field("calls", row.calls)
       .field("self_seconds", row.self);
+  if (row.recompute) json.field("recompute", true);
   if (row.across_devices) json.field("across_devices", true);
   if (!row.shape.empty()) json.field("shape", row.shape);
   if (row.flops != 0) json.field("flops", row.flops).field("bytes", row.bytes);
@@ -57,17 +58,18 @@ void write_json(JsonWriter& json, const SurveyResult& survey, std::size_t most) 
       .field("calls", survey.calls)
       .field("on_device", survey.on_device);
   json.key("rows").begin_array();
-  std::map<std::pair<OpKind, Phase>, SurveyRow> rest;
+  std::map<std::tuple<OpKind, Phase, bool>, SurveyRow> rest;
   for (std::size_t i = 0; i < survey.rows.size(); ++i) {
     const SurveyRow& row = survey.rows[i];
     if (i < most) {
       write_row(json, row);
       continue;
     }
-    SurveyRow& sum = rest[{row.kind, row.phase}];
+    SurveyRow& sum = rest[{row.kind, row.phase, row.recompute}];
     sum.name = "others";
     sum.kind = row.kind;
     sum.phase = row.phase;
+    sum.recompute = row.recompute;
     sum.calls += row.calls;
     sum.self.value += row.self.value;
     sum.flops += row.flops;

@@ -13,19 +13,25 @@ namespace {
 constexpr double least_share = 0.25;
 constexpr double small_batch = 2048;  // tokens at once
 
-/// What eight times the batch saves for each sample: launches, the optimizer and the loop are
-/// shared by more of them, and matmuls come near the best rate that is reached here.
+/// What eight times the batch saves for each sample: launches, also those of the longer operators,
+/// the optimizer and the loop are shared by more of them, and linears come near the best rate that
+/// one of them reaches here, which is at most the peak.
 std::int64_t saved_by_batch(const Inquiry& inquiry, std::int64_t launching) {
   const double fixed_costs = static_cast<double>(
       launching + inquiry.waterfall.lost(Cause::optimizer) + inquiry.waterfall.lost(Cause::loop));
+  const OpTimes& ops = inquiry.ops;
   double matmuls = 0;
-  if (inquiry.ops.best_rate > 0 && inquiry.ops.priced > 0) {
-    const double at_best = inquiry.ops.flops / inquiry.ops.best_rate / inquiry.ops.priced;
+  if (ops.at_best > 0 && ops.priced > 0) {
+    const double left = (ops.priced_launch / 8 + ops.at_best) / ops.priced;
     const auto slow = static_cast<double>(inquiry.waterfall.lost(Cause::small_matmuls));
-    matmuls = std::clamp(
-        (slow + static_cast<double>(inquiry.waterfall.ideal)) * (1 - at_best), 0.0, slow);
+    matmuls =
+        std::clamp((slow + static_cast<double>(inquiry.waterfall.ideal)) * (1 - left), 0.0, slow);
   }
-  return std::llround(fixed_costs * 7 / 8 + matmuls);
+  const double moving = ops.memory > 0
+                            ? static_cast<double>(inquiry.waterfall.lost(Cause::memory_bound)) *
+                                  ops.memory_launch / ops.memory
+                            : 0;
+  return std::llround((fixed_costs + moving) * 7 / 8 + matmuls);
 }
 
 std::optional<Finding> find(const Inquiry& inquiry) {

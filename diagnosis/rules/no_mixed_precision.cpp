@@ -17,17 +17,28 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   const auto best = inquiry.evidence.peaks.peak(*inquiry.sums.best_dtype);
   if (!own || !best || *best / *own < least_speedup) return std::nullopt;
   const std::string name{to_string(*inquiry.sums.best_dtype)};
-  Finding finding = finding_of(
-      inquiry, "no_mixed_precision", inquiry.waterfall.lost(Cause::no_mixed_precision), 0.8);
+  std::int64_t lost = inquiry.waterfall.lost(Cause::no_mixed_precision);
+  // Every tensor of a run in fp64 becomes half as large, and with it the time of what moves them;
+  // autocast leaves weights and most activations as they are.
+  const bool all_tensors = *inquiry.sums.own_dtype == Dtype::fp64;
+  if (all_tensors)
+    lost +=
+        (inquiry.waterfall.lost(Cause::memory_bound) + inquiry.waterfall.lost(Cause::optimizer)) /
+        2;
+  Finding finding = finding_of(inquiry, "no_mixed_precision", lost, 0.8);
   finding.summary = "matmuls run in " + std::string{to_string(*inquiry.sums.own_dtype)} +
                     ", which this device computes " + fixed(*best / *own, 1) +
                     " times slower than " + name;
   finding.evidence = std::string{to_string(*inquiry.sums.own_dtype)} + " peak " + si(own->value) +
                      "FLOP/s, " + name + " peak " + si(best->value) + "FLOP/s";
-  finding.remedy = "with torch.autocast(device_type, dtype=torch." +
-                   std::string{*inquiry.sums.best_dtype == Dtype::bf16 ? "bfloat16" : "float16"} +
-                   ") around forward and loss" +
-                   (*inquiry.sums.best_dtype == Dtype::fp16 ? ", with a GradScaler" : "");
+  if (all_tensors)
+    finding.remedy = "train in fp32: model.float(), inputs and torch.set_default_dtype() alike";
+  if (*inquiry.sums.best_dtype == Dtype::fp32) return finding;
+  finding.remedy += std::string{all_tensors ? "; then " : ""} +
+                    "with torch.autocast(device_type, dtype=torch." +
+                    std::string{*inquiry.sums.best_dtype == Dtype::bf16 ? "bfloat16" : "float16"} +
+                    ") around forward and loss" +
+                    (*inquiry.sums.best_dtype == Dtype::fp16 ? ", with a GradScaler" : "");
   return finding;
 }
 

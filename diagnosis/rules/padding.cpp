@@ -4,6 +4,8 @@
 #include <flopmeter/core/text.h>
 #include <flopmeter/diagnosis/rule.h>
 
+#include <cmath>
+
 namespace flopmeter {
 namespace {
 
@@ -12,7 +14,13 @@ constexpr double least_share = 0.03;
 std::optional<Finding> find(const Inquiry& inquiry) {
   const std::int64_t lost = inquiry.waterfall.lost(Cause::padding);
   if (inquiry.share(Cause::padding) < least_share) return std::nullopt;
-  Finding finding = finding_of(inquiry, "padding", lost, 0.95);
+  // Packed, the same samples are in fewer steps: whatever a step costs is saved with it, except the
+  // samples' own loading.
+  const Sums& sums = inquiry.sums;
+  const auto steps =
+      static_cast<double>(inquiry.waterfall.total - sums.data - sums.checkpoint - sums.evaluation);
+  Finding finding =
+      finding_of(inquiry, "padding", std::llround(steps * (1 - sums.useful_share)), 0.95);
   finding.summary = percent(1 - inquiry.sums.useful_share) +
                     " of the tokens are padding, and are computed like the others";
   finding.evidence = "real tokens are " + percent(inquiry.sums.useful_share) +

@@ -15,9 +15,13 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                     least_share * static_cast<double>(inquiry.waterfall.total))
     return std::nullopt;
   Finding finding = finding_of(inquiry, "poor_implementation", eager->nanoseconds, 0.7);
+  // The FLOPs of scores that the mask hides count for MFU now; for a fused kernel they do not.
+  *finding.expected_mfu *= 1 - eager->hidden_share;
+  finding.mfu_points = *finding.expected_mfu - inquiry.waterfall.mfu;
   finding.summary = std::string{"attention is made of single operators"} +
                     (eager->per_head ? ", one head after the other" : "") + ": " +
-                    inquiry.a_step_text(eager->nanoseconds) + " beyond what its matmuls need";
+                    inquiry.a_step_text(eager->nanoseconds) +
+                    " beyond what its products and softmax need";
   finding.evidence = grouped(static_cast<WideInt>(eager->softmax_calls)) +
                      " softmax operators in forward of a step and no fused attention among " +
                      grouped(static_cast<WideInt>(inquiry.ops.calls)) + " operators";

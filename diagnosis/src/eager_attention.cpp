@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <string_view>
+#include <tuple>
 
 namespace flopmeter {
 namespace {
@@ -19,17 +21,70 @@ bool is_softmax(const SurveyRow& row) {
   return contains(row.name, "softmax") && !contains(row.name, "log_softmax");
 }
 
-/// Operators that an eager attention applies to its scores.
-bool is_of_scores(const SurveyRow& row) {
+/// Operators that hide scores from an eager attention.
+bool is_mask(const SurveyRow& row) {
   constexpr std::array parts = {"masked_fill", "aten::where", "aten::tril", "bitwise_not"};
-  return is_softmax(row) || std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
-           return contains(row.name, part);
-         });
+  return std::any_of(
+      parts.begin(), parts.end(), [&](std::string_view part) { return contains(row.name, part); });
 }
 
-bool is_linear(const SurveyRow& row) {
-  return row.kind == OpKind::priced && row.flops > 0 &&
-         (contains(row.name, "aten::mm") || contains(row.name, "aten::addmm"));
+/// Calls that are alike, whether or not each was tiny.
+using Alike = std::tuple<std::string_view, Phase, bool, std::int64_t>;
+Alike alike(const SurveyRow& row) {
+  return {row.name, row.phase, row.backward, row.elements};
+}
+
+/// What one survey says, in seconds and calls of its step.
+struct Seen {
+  double softmax_calls = 0, linears = 0;
+  double softmax = 0, softmax_backward = 0;  ///< seconds
+  double around = 0;                         ///< seconds of other operators that are only its own
+  double calls = 0;                          ///< of all its operators
+  double flops = 0, product_flops = 0;
+  bool fused = false, masked = false;
+};
+
+/// Part of the calls that a loop over heads makes: a whole number for each head, what is over
+/// belongs to others.
+double part_of_loop(double calls, double softmax_calls) {
+  return softmax_calls > 0 ? std::floor(calls / softmax_calls) * softmax_calls / calls : 0;
+}
+
+void look_around(const SurveyResult& survey, bool per_head, Seen& seen) {
+  std::map<Alike, double> calls;
+  for (const SurveyRow& row : survey.rows) {
+    if (!row.recompute) calls[alike(row)] += static_cast<double>(row.calls);
+  }
+  for (const SurveyRow& row : survey.rows) {
+    if (row.phase == Phase::optimizer || row.recompute || is_linear(row)) continue;
+    const auto row_calls = static_cast<double>(row.calls);
+    double part = per_head ? part_of_loop(calls[alike(row)], seen.softmax_calls) : 0;
+    if (is_mask(row)) part = 1;
+    seen.calls += part * row_calls;
+    const bool kept = row.kind == OpKind::priced || is_softmax(row);
+    if (!kept && !is_small(row)) seen.around += part * row.self.value;
+  }
+}
+
+Seen look(const SurveyResult& survey) {
+  Seen seen;
+  for (const SurveyRow& row : survey.rows) {
+    if (row.phase == Phase::optimizer || row.recompute) continue;
+    const auto calls = static_cast<double>(row.calls);
+    seen.fused = seen.fused || contains(row.name, "scaled_dot_product") ||
+                 contains(row.name, "flash_attention");
+    seen.masked = seen.masked || is_mask(row);
+    seen.flops += static_cast<double>(row.flops);
+    if (is_linear(row)) {
+      if (!row.backward) seen.linears += calls;
+    } else {
+      seen.product_flops += static_cast<double>(row.flops);
+    }
+    if (!is_softmax(row) || row.elements < least_scores) continue;
+    (row.backward ? seen.softmax_backward : seen.softmax) += row.self.value;
+    if (!row.backward && row.name == "aten::_softmax") seen.softmax_calls += calls;
+  }
+  return seen;
 }
 
 }  // namespace
@@ -39,40 +94,20 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
   const auto surveys = without_interference(inquiry.evidence.surveys);
   const auto n = static_cast<double>(surveys.size());
   EagerAttention found;
-  double linears = 0;
-  double linear_seconds = 0;
-  double linear_flops = 0;
-  for (const SurveyResult& survey : surveys) {
-    for (const SurveyRow& row : survey.rows) {
-      if (contains(row.name, "scaled_dot_product") || contains(row.name, "flash_attention"))
-        return std::nullopt;
-      const auto calls = static_cast<double>(row.calls) / n;
-      if (!row.backward && row.name == "aten::_softmax" && row.elements >= least_scores)
-        found.softmax_calls += calls;
-      if (!is_linear(row)) continue;
-      if (!row.backward) linears += calls;
-      linear_seconds += row.self.value;
-      linear_flops += static_cast<double>(row.flops);
-    }
-  }
-  if (found.softmax_calls == 0 || !(linear_flops > 0)) return std::nullopt;
-  // Four linears a layer and one softmax, or one a head.
-  found.per_head = found.softmax_calls > 0.6 * linears;
   double seconds = 0;
   double calls = 0;
   for (const SurveyResult& survey : surveys) {
-    for (const SurveyRow& row : survey.rows) {
-      if (row.phase == Phase::optimizer || is_linear(row)) continue;
-      const bool product = row.kind == OpKind::priced;
-      const auto row_calls = static_cast<double>(row.calls);
-      const bool each_head = found.per_head && row_calls >= found.softmax_calls;
-      if (!product && !each_head && !is_of_scores(row)) continue;
-      // Its products would run no slower than the others, were they not so small.
-      const double needed =
-          product ? static_cast<double>(row.flops) * linear_seconds / linear_flops : 0;
-      seconds += std::max(row.self.value - needed, 0.0) / n;
-      calls += row_calls / n;
-    }
+    Seen seen = look(survey);
+    if (seen.fused || seen.softmax_calls == 0 || seen.linears == 0) return std::nullopt;
+    // Four linears a layer and one softmax, or one a head.
+    found.per_head = seen.softmax_calls > 0.6 * seen.linears;
+    look_around(survey, found.per_head, seen);
+    found.softmax_calls += seen.softmax_calls / n;
+    // A fused kernel multiplies heads of the same size, exponentiates their scores in forward, and
+    // does so again in backward: it saves what lies around that.
+    seconds += (seen.around + std::max(seen.softmax_backward - seen.softmax, 0.0)) / n;
+    calls += seen.calls / n;
+    if (seen.masked) found.hidden_share += seen.product_flops / seen.flops / 2 / n;
   }
   const double pace = inquiry.ops.compute > 0
                           ? static_cast<double>(inquiry.sums.forward + inquiry.sums.backward) /

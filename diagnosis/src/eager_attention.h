@@ -12,8 +12,10 @@ namespace flopmeter {
 struct EagerAttention {
   double softmax_calls = 0;      ///< in forward
   bool per_head = false;         ///< one head after the other
-  std::int64_t nanoseconds = 0;  ///< of the window, beyond what its matmuls need
+  std::int64_t nanoseconds = 0;  ///< of the window, beyond what its products and softmax need
   std::int64_t launching = 0;    ///< part of it that launching its operators takes
+  double hidden_share = 0;  ///< of the FLOPs: scores that a causal mask hides, which a fused kernel
+                            ///< is not credited with
 };
 
 /// Empty where attention is fused, where there is none, or where no survey can tell.

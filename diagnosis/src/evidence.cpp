@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -61,22 +62,59 @@ bool trained(const StepRecord& record) {
 /// The fastest of the formats that a run in `own` may change to without other mathematics.
 std::optional<Dtype> faster_dtype(const PeakTable& peaks, Dtype own) {
   const auto own_peak = peaks.peak(own);
-  if (!own_peak || (own != Dtype::fp32 && own != Dtype::tf32)) return std::nullopt;
+  if (!own_peak || (own != Dtype::fp64 && own != Dtype::fp32 && own != Dtype::tf32))
+    return std::nullopt;
   std::optional<Dtype> best;
   double rate = own_peak->value;
-  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) {
+  for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
     const auto peak = peaks.peak(dtype);
-    if (!peak || peak->value <= rate) continue;
+    const bool back = dtype == Dtype::fp32 && own != Dtype::fp64;
+    if (back || !peak || peak->value <= rate) continue;
     best = dtype;
     rate = peak->value;
   }
   return best;
 }
 
+/// What starting a call takes: no more than the shortest of the linears takes altogether.
+double start_seconds(const std::vector<SurveyResult>& surveys) {
+  double shortest = small_call_seconds;
+  for (const SurveyResult& survey : surveys) {
+    for (const SurveyRow& row : survey.rows) {
+      if (is_linear(row) && row.calls > 0)
+        shortest = std::min(shortest, row.self.value / static_cast<double>(row.calls));
+    }
+  }
+  return shortest;
+}
+double launch_of(const SurveyRow& row, double start) {
+  return std::min(row.self.value, start * static_cast<double>(row.calls));
+}
+
+double running_at_best(const std::vector<SurveyResult>& surveys, double start) {
+  double best_rate = 0;
+  double linear_flops = 0;
+  double others = 0;
+  for (const SurveyResult& survey : surveys) {
+    double all = 0;
+    for (const SurveyRow& row : survey.rows) all += static_cast<double>(row.flops);
+    for (const SurveyRow& row : survey.rows) {
+      if (row.recompute || row.phase == Phase::optimizer || row.flops == 0) continue;
+      const auto flops = static_cast<double>(row.flops);
+      const double running = row.self.value - launch_of(row, start);
+      (is_linear(row) ? linear_flops : others) += is_linear(row) ? flops : running;
+      // One that does a part worth naming.
+      if (is_linear(row) && running > 0 && flops > 0.02 * all)
+        best_rate = std::max(best_rate, flops / running);
+    }
+  }
+  return others + (best_rate > 0 ? linear_flops / best_rate : 0);
+}
+
 /// Calls that are alike, whether or not each was tiny.
-using RowKey = std::tuple<std::string, std::string, Phase, bool, std::int64_t>;
+using RowKey = std::tuple<std::string, std::string, Phase, bool, bool, std::int64_t>;
 RowKey key_of(const SurveyRow& row) {
-  return {row.name, row.shape, row.phase, row.backward, row.elements};
+  return {row.name, row.shape, row.phase, row.backward, row.recompute, row.elements};
 }
 
 std::map<RowKey, double> seconds_a_call(const SurveyResult& survey) {
@@ -175,6 +213,18 @@ Sums add_up(const Evidence& evidence) {
   return sums;
 }
 
+bool is_linear(const SurveyRow& row) {
+  const auto named = [&](std::string_view part) {
+    return row.name.find(part) != std::string::npos;
+  };
+  return row.kind == OpKind::priced && row.flops > 0 && (named("aten::mm") || named("aten::addmm"));
+}
+
+bool is_small(const SurveyRow& row) {
+  return row.kind == OpKind::tiny ||
+         row.self.value < small_call_seconds * static_cast<double>(row.calls);
+}
+
 std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys) {
   std::map<RowKey, double> best;
   for (const SurveyResult& survey : surveys) {
@@ -201,8 +251,10 @@ std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys
 
 OpTimes op_times(const Evidence& evidence) {
   OpTimes sum;
+  double recompute_calls = 0;
   bool all_records = true;
   const std::vector<SurveyResult> clean = without_interference(evidence.surveys);
+  const double start = start_seconds(clean);
   for (std::size_t i = 0; i < clean.size(); ++i) {
     const SurveyResult& survey = clean[i];
     ++sum.surveys;
@@ -222,18 +274,22 @@ OpTimes op_times(const Evidence& evidence) {
         sum.copies += self;
         continue;
       }
+      if (row.recompute) {
+        sum.recompute += self;
+        recompute_calls += row_calls;
+        continue;
+      }
       if (row.phase == Phase::other) in_other += self;
-      const bool small = self < small_call_seconds * row_calls;
       switch (row.kind) {
         case OpKind::priced:
           sum.priced += self;
+          if (row.flops > 0) sum.priced_launch += launch_of(row, start);
           sum.flops += static_cast<double>(row.flops);
           break;
         case OpKind::memory:
-          (small ? sum.small : sum.memory) += self;
-          break;
         case OpKind::tiny:
-          sum.small += self;
+          (is_small(row) ? sum.small : sum.memory) += self;
+          if (!is_small(row)) sum.memory_launch += launch_of(row, start);
           break;
         case OpKind::unknown:
           sum.unknown += self;
@@ -257,16 +313,16 @@ OpTimes op_times(const Evidence& evidence) {
   }
   if (sum.surveys == 0) return sum;
   if (!all_records) sum.compute = 0;
-  for (const SurveyResult& survey : clean) {
-    for (const SurveyRow& row : survey.rows) {
-      const auto flops = static_cast<double>(row.flops);
-      if (row.kind == OpKind::priced && row.self.value > 0 &&
-          flops > 0.02 * sum.flops / sum.surveys)
-        sum.best_rate = std::max(sum.best_rate, flops / row.self.value);
-    }
-  }
+  sum.at_best = running_at_best(clean, start);
+  // The time between the operators that compute again is the node's in which they run.
+  sum.recompute = std::max(sum.recompute - recompute_calls * watched_call_seconds, 0.0);
+  sum.calls -= recompute_calls;
   const double n = sum.surveys;
-  for (double* value : {&sum.priced,
+  for (double* value : {&sum.recompute,
+                        &sum.priced,
+                        &sum.priced_launch,
+                        &sum.memory_launch,
+                        &sum.at_best,
                         &sum.memory,
                         &sum.small,
                         &sum.unknown,

@@ -31,6 +31,7 @@ SurveyRow row_of(const Json& json) {
   row.elements = json.at("elements").get<std::int64_t>();
   row.calls = json.at("calls").get<std::uint64_t>();
   row.self = {json.at("self_seconds").get<double>()};
+  row.recompute = json.value("recompute", false);
   row.across_devices = json.value("across_devices", false);
   row.shape = json.value("shape", std::string{});
   row.flops = json.value("flops", std::uint64_t{0});

@@ -130,8 +130,11 @@ class Builder {
     // Padding is in all of it, recompute only in backward.
     Ledger time{compute};
     at(Cause::padding) = time.take(static_cast<double>(compute) * (1 - sums_.useful_share));
-    at(Cause::recompute) = time.take(recompute_time(compute) * sums_.useful_share);
-    const double kept = static_cast<double>(time.left()) / static_cast<double>(compute);
+    const double again = recompute_time(compute);
+    at(Cause::recompute) = time.take(again * sums_.useful_share);
+    // What the survey saw of computing again is in none of its other times.
+    const double kept = static_cast<double>(time.left()) /
+                        (static_cast<double>(compute) - (ops_.recompute > 0 ? again : 0));
     if (time.left() <= falls_.ideal) return;  // more than the peak: unexplained gets what is left
     const std::int64_t useful = time.left();
     Ledger loss{useful - falls_.ideal};
@@ -184,11 +187,14 @@ class Builder {
       miss("operators of other libraries have no rule: what their time is worth is not known");
   }
 
-  /// Recomputing is forward once more: what was computed again costs what it cost the first time.
-  /// Backward is twice forward, so a third of all other work is forward.
+  /// What a survey saw of it.  Else recomputing is forward once more: what was computed again costs
+  /// what it cost the first time, and backward is twice forward, so a third of all other work is
+  /// forward.
   [[nodiscard]] double recompute_time(std::int64_t compute) const {
     const double rest = sums_.hardware_flops - sums_.recompute_flops;
     if (!(sums_.recompute_flops > 0) || !(rest > 0)) return 0;
+    if (ops_.recompute > 0 && ops_.compute > ops_.recompute && !ops_.on_device)
+      return static_cast<double>(compute) * ops_.recompute / ops_.compute;
     if (sums_.forward == 0)
       return static_cast<double>(compute) * sums_.recompute_flops / sums_.hardware_flops;
     return std::min(static_cast<double>(sums_.forward) * sums_.recompute_flops / (rest / 3),

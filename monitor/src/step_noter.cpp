@@ -96,6 +96,7 @@ void StepNoter::close() noexcept {
 
 /// Gives the time since the last mark to the innermost open phase.
 void StepNoter::mark(std::int64_t now) noexcept {
+  settle_communication();
   const Phase phase = depth_ == 0 ? Phase::other : stack_[depth_ - 1];
   phase_ns_[static_cast<std::size_t>(phase)] += now - mark_ns_;
   mark_ns_ = now;
@@ -257,7 +258,7 @@ void StepNoter::note_communication() noexcept {
   settle_communication();
   const CommunicationTotals totals = communication_now();
   const std::int64_t overlapped = totals.overlapped_ns - communication_before_.overlapped_ns;
-  std::int64_t elsewhere = 0;  // waited, but not in the phase that the collective started in
+  std::int64_t elsewhere = 0;  // more waited than the phase took: the clocks are read one by one
   std::int64_t all = 0;
   constexpr auto communication = static_cast<std::size_t>(Phase::communication);
   const auto take = [&](std::size_t from, std::int64_t amount) {

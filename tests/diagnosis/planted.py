@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small GPT trained for real through flopmeter.Monitor, with faults planted in it.
 
-A fault's kind and size are known here and to the test; the tool sees the run directory alone.
+A fault's kind and size are known here and to the test; the tool sees the run directory alone.  What else runs on the
+machine makes steps longer and shorter from one second to the next, so two trainings that are to be compared take turns:
+each is stopped and resumed every few steps, as a job is, and the tool reads each as one run.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import io
+import statistics
 import time
 
 import torch
@@ -29,7 +32,6 @@ class Plan:
     layers: int = 3
     length: int = 64
     batch: int = 8
-    steps: int = 40
     seed: int = 0
     sleep: float = 0.0  # seconds that the loader sleeps for each batch
     cpu: float = 0.0  # seconds of processor time that it takes for each batch
@@ -38,17 +40,22 @@ class Plan:
     per_head: bool = False  # eager attention, one head after the other
     save_every: int = 0  # steps between two checkpoints
     save_sleep: float = 0.0  # seconds that a slow disk adds to each
+    fp64: bool = False
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What really happened, by the run's own clock."""
+    """What really happened, by the run's own clock, without the first steps of each start."""
 
     data_seconds: float = 0.0
     save_seconds: float = 0.0
-    step_seconds: float = 0.0  # of all but the first steps, a step
+    seconds: float = 0.0
     steps: int = 0
-    flops: int = 0
+    last: float = 0.0  # seconds a step since it was last resumed
+
+    @property
+    def step_seconds(self) -> float:
+        return self.seconds / self.steps
 
 
 class Attention(nn.Module):
@@ -113,12 +120,12 @@ def burn(seconds: float) -> None:
 class Loader:
     """Random tokens; sleeps and computes as the plan says, and keeps the time."""
 
-    def __init__(self, plan: Plan, outcome: Outcome) -> None:
-        self.plan, self.outcome = plan, outcome
+    def __init__(self, plan: Plan, steps: int, outcome: Outcome) -> None:
+        self.plan, self.steps, self.outcome = plan, steps, outcome
 
     def __iter__(self):
         plan = self.plan
-        for step in range(plan.steps):
+        for step in range(self.steps):
             begin = time.perf_counter()
             if plan.sleep:
                 time.sleep(plan.sleep)
@@ -130,47 +137,79 @@ class Loader:
             yield batch
 
 
-WARMING_UP = 3  # steps that the diagnosis leaves out
+WARMING_UP = 3  # steps of a start that the diagnosis leaves out
 
 
-def measured_peak(seconds: float = 0.4) -> float:
-    """FLOP/s of a large product here and now, the best of several."""
-    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
-    best, end = 0.0, time.perf_counter() + seconds
-    while time.perf_counter() < end:
+class Training:
+    """A training in a run directory, which can be stopped and resumed."""
+
+    def __init__(self, directory, plan: Plan) -> None:
+        torch.manual_seed(plan.seed)
+        self.directory, self.plan = directory, plan
+        self.outcome = Outcome()
+        self.step = 0
+        self.model = Gpt(plan)
+        if plan.fp64:
+            self.model.double()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-3, fused=True)
+        real = round(plan.length * (1 - plan.padding))
+        self.mask = torch.zeros(plan.batch, plan.length, dtype=torch.long)
+        self.mask[:, :real] = 1
+
+    def go_on(self, steps: int) -> None:
+        """Resumes for so many steps."""
+        monitor = flopmeter.Monitor(
+            str(self.directory), model=self.model, console=False, peak_tflops="measured", max_log_files=1000
+        )
         begin = time.perf_counter()
-        torch.mm(a, b)
-        best = max(best, 2 * 1024**3 / (time.perf_counter() - begin))
-    return best
+        for number, batch in enumerate(monitor.wrap(Loader(self.plan, steps, self.outcome))):
+            if number == WARMING_UP:
+                begin = time.perf_counter()
+            self.step += 1
+            with monitor.step(step=self.step, attention_mask=self.mask):
+                loss = self.model(batch[:, :-1], batch[:, 1:])
+                loss.backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+            if self.plan.save_every and self.step % self.plan.save_every == 0:
+                self.save(monitor, number >= WARMING_UP)
+        seconds = time.perf_counter() - begin
+        self.outcome.last = seconds / (steps - WARMING_UP)
+        self.outcome.seconds += seconds
+        self.outcome.steps += steps - WARMING_UP
+        monitor.finish()
+
+    def save(self, monitor, counts: bool) -> None:
+        begin = time.perf_counter()
+        with monitor.phase("checkpoint"):
+            torch.save({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, io.BytesIO())
+            time.sleep(self.plan.save_sleep)
+        if counts:
+            self.outcome.save_seconds += time.perf_counter() - begin
 
 
-def train(directory, plan: Plan, peak: float) -> Outcome:
+def train(directory, plan: Plan, steps: int = 40) -> Outcome:
     """Runs the plan into the run directory."""
-    torch.manual_seed(plan.seed)
-    outcome = Outcome()
-    model = Gpt(plan)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3, fused=True)
-    monitor = flopmeter.Monitor(str(directory), model=model, console=False, peak_tflops=peak / 1e12)
-    real = round(plan.length * (1 - plan.padding))
-    mask = torch.zeros(plan.batch, plan.length, dtype=torch.long)
-    mask[:, :real] = 1
-    begin = time.perf_counter()
-    for step, batch in enumerate(monitor.wrap(Loader(plan, outcome))):
-        with monitor.step(attention_mask=mask):
-            loss = model(batch[:, :-1], batch[:, 1:])
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        if plan.save_every and step % plan.save_every == plan.save_every - 1:
-            before = time.perf_counter()
-            with monitor.phase("checkpoint"):
-                torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, io.BytesIO())
-                time.sleep(plan.save_sleep)
-            if step >= WARMING_UP:
-                outcome.save_seconds += time.perf_counter() - before
-        if step == WARMING_UP - 1:
-            begin = time.perf_counter()
-    outcome.steps = plan.steps - WARMING_UP
-    outcome.step_seconds = (time.perf_counter() - begin) / outcome.steps
-    monitor.finish()
-    return outcome
+    training = Training(directory, plan)
+    training.go_on(steps)
+    return training.outcome
+
+
+def spread(ratios: list[float]) -> float:
+    """Standard error of their mean."""
+    return statistics.stdev(ratios) / len(ratios) ** 0.5
+
+
+def take_turns(twin: Training, training: Training, within: float, most: int = 16, steps: int = 14) -> None:
+    """Resumes both in turn, there and back, so that what slows the machine meets both alike.
+
+    Goes on until that can hide or make up no more than half of `within` of the loss, or of one MFU point.
+    """
+    ratios: list[float] = []
+    for number in range(most):
+        for each in (twin, training) if number % 2 == 0 else (training, twin):
+            each.go_on(steps)
+        ratios.append(training.outcome.last / twin.outcome.last)
+        slower = statistics.mean(ratios)
+        if len(ratios) >= 4 and spread(ratios) / slower < max(within * (1 - 1 / slower), 0.015) / 2:
+            return

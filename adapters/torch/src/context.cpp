@@ -127,12 +127,8 @@ Booking booking_in_backward(TaskId task, Node* node) {
       std::exchange(last, task) != task && !context.ran_forward) {
     context.outside = last_forward_hooks();
   }
-  const Hooks& outside = context.outside;
   context.in_backward = true;
-  if (hooks.depth > outside.depth ||
-      (hooks.depth == outside.depth && hooks.innermost != outside.innermost)) {
-    return Booking::recompute;
-  }
+  if (recomputes(hooks)) return Booking::recompute;
   context.outside = hooks;
   if (may_run_anything(node)) return open_booking(task, node, mark);
   return Booking::backward;

@@ -75,6 +75,13 @@ extern constinit thread_local ThreadContext context __attribute__((tls_model("in
 Place place_in_backward(TaskId task);
 void note_forward_hooks();
 
+/// Saved-tensor hooks that came on top of those around the backward: a non-reentrant checkpoint is
+/// computing its forward again.
+inline bool recomputes(const Hooks& hooks) {
+  return hooks.depth > context.outside.depth ||
+         (hooks.depth == context.outside.depth && hooks.innermost != context.outside.innermost);
+}
+
 inline Place place_now() {
   const TaskId task = current_task();
   if (task != no_task) [[unlikely]]

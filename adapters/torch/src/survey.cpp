@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.h"
+#include "context.h"
 
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/torch/survey.h>
@@ -22,9 +23,9 @@
 namespace flopmeter {
 namespace torch_adapter {
 
-// name, shape of a priced operator, log2 of the elements, inside backward, tiny, across devices,
-// phase
-using SurveyKey = std::tuple<std::string, std::string, int, bool, bool, bool, Phase>;
+// name, shape of a priced operator, log2 of the elements, inside backward, recompute, tiny, across
+// devices, phase
+using SurveyKey = std::tuple<std::string, std::string, int, bool, bool, bool, bool, Phase>;
 struct SurveySum {
   std::uint64_t calls = 0;
   double self = 0;
@@ -65,7 +66,8 @@ struct Frame : at::ObserverContext {
   int size = 0;
   bool node = false;
   bool in_backward = false;
-  bool priced = false;  // or inside one that is
+  bool recompute = false;  // or a node in which it runs: its own time is the checkpoint's
+  bool priced = false;     // or inside one that is
   bool across_devices = false;
   Phase phase = Phase::other;
   std::string shape;
@@ -133,6 +135,8 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   auto frame = std::make_unique<Frame>();
   frame->node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
   frame->in_backward = frame->node || (innermost != nullptr && innermost->in_backward);
+  frame->recompute = torch_adapter::current_task() != torch_adapter::no_task &&
+                     torch_adapter::recomputes(torch_adapter::hooks_now());
   frame->priced = innermost != nullptr && innermost->priced;
   frame->phase = current_phase().load(std::memory_order_relaxed);
   if (!frame->node) {
@@ -155,9 +159,12 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   auto& frame = static_cast<Frame&>(*begun);
   const double total = std::chrono::duration<double>(Clock::now() - frame.begin).count();
   innermost = frame.parent;
-  if (frame.parent != nullptr) frame.parent->children += total;
+  if (frame.parent != nullptr) {
+    frame.parent->children += total;
+    if (frame.recompute && frame.parent->node) frame.parent->recompute = true;
+  }
   const auto survey = running.load();
-  if (frame.node || !survey) return;
+  if ((frame.node && !frame.recompute) || !survey) return;
   const double self = std::max(0.0, total - frame.children);
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);
@@ -165,6 +172,7 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
                                        std::move(frame.shape),
                                        frame.size,
                                        frame.in_backward,
+                                       frame.recompute,
                                        leaf && total < survey->tiny.value,
                                        frame.across_devices,
                                        frame.phase}];
@@ -235,7 +243,7 @@ SurveyResult Survey::stop() {
   }
   result.on_device = survey->on_device.load(std::memory_order_relaxed);
   for (const auto& [key, sum] : sums) {
-    const auto& [name, shape, size, backward, tiny, across_devices, phase] = key;
+    const auto& [name, shape, size, backward, recompute, tiny, across_devices, phase] = key;
     result.rows.push_back({.name = name,
                            .kind = kind_of(name, tiny),
                            .calls = sum.calls,
@@ -243,6 +251,7 @@ SurveyResult Survey::stop() {
                            .elements = size > 0 ? std::int64_t{1} << (size - 1) : 0,
                            .backward = backward,
                            .phase = phase,
+                           .recompute = recompute,
                            .across_devices = across_devices,
                            .shape = shape,
                            .flops = sum.flops,

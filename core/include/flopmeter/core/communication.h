@@ -15,8 +15,8 @@ namespace flopmeter {
 
 /// Cumulative.  Collectives that run at the same time count once.
 struct CommunicationTotals {
-  /// Time in which a collective was under way and no counted operation ran, by the phase in which
-  /// the last collective started.
+  /// Time in which a collective was under way and no counted operation ran, by the phase that it
+  /// fell in: whoever changes the phase settles before.
   std::array<std::int64_t, phase_count> waited_ns{};
   std::int64_t overlapped_ns = 0;  ///< time beside counted operations
   std::int64_t collectives = 0;    ///< that completed
@@ -24,8 +24,8 @@ struct CommunicationTotals {
 
 /// Any thread; neither locks nor waits.
 CommunicationTotals communication_now() noexcept;
-/// Accounts for collectives up to this moment, as whoever ends a step needs it: the news of a
-/// collective's end may come a little after the thread that waited for it went on.
+/// Accounts for collectives up to this moment, as whoever ends a step or a phase needs it: the news
+/// of a collective's end may come a little after the thread that waited for it went on.
 void settle_communication() noexcept;
 
 /// A collective starts; call collective_ended() once when it has completed, from any thread.

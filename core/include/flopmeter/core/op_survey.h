@@ -36,6 +36,7 @@ struct SurveyRow {
       0;                  ///< of its largest argument, to the power of two below; 0 without tensors
   bool backward = false;  ///< inside an autograd node
   Phase phase = Phase::other;   ///< what the training loop was doing
+  bool recompute = false;       ///< in backward, but it is forward once more
   bool across_devices = false;  ///< its arguments lay on host and device: a copy between them
   std::string shape;            ///< of a priced operator's tensors: "[512,256] [256,1024]"
   std::uint64_t flops = 0;      ///< executed, of all calls; priced operators only

@@ -63,19 +63,31 @@ Sums add_up(const Evidence& evidence);
 struct OpTimes {
   int surveys = 0;
   bool on_device = false;
-  double priced = 0;  ///< operators that bear FLOPs, outside the optimizer
-  double memory = 0;  ///< that move data, each call long enough to matter
-  double small = 0;   ///< that their launch outweighs
+  double recompute = 0;  ///< computing activations again, with the time between its operators; in
+                         ///< none of those below
+  double priced = 0;     ///< operators that bear FLOPs, outside the optimizer
+  double memory = 0;     ///< that move data, each call long enough to matter
+  double small = 0;      ///< that their launch outweighs
   double unknown = 0;
-  double in_other = 0;   ///< part of the above that ran outside forward and backward
-  double copies = 0;     ///< between host and device; in none of the above
-  double calls = 0;      ///< outside the optimizer
-  double flops = 0;      ///< executed by the priced ones
-  double best_rate = 0;  ///< FLOP/s of the fastest of them that does a part worth naming
+  double in_other = 0;       ///< part of the above that ran outside forward and backward
+  double copies = 0;         ///< between host and device; in none of the above
+  double calls = 0;          ///< outside the optimizer, without those that compute again
+  double flops = 0;          ///< executed by the priced ones
+  double priced_launch = 0;  ///< part of the priced time that only starts their calls, at most
+  double memory_launch = 0;  ///< and of the memory time
+  double at_best = 0;  ///< seconds that the priced ones would run, once started: linears at the
+                       ///< rate of the fastest of them, the others, whose matrices do not grow
+                       ///< with the batch, at their own
   double compute = 0;  ///< forward and backward of the surveyed steps, without what watching cost;
                        ///< 0: unknown
 };
 OpTimes op_times(const Evidence& evidence);
+
+/// Whether it multiplies all rows of a batch with one matrix.
+bool is_linear(const SurveyRow& row);
+
+/// Whether launching the row's calls outweighs their work.
+bool is_small(const SurveyRow& row);
 
 /// The surveys without what other programs on the machine added to their times: an operator takes
 /// what it took in the best of them, and no longer than its size allows.
