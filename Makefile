@@ -19,7 +19,7 @@ demo: build ## see it work
 
 test: ## all tests that fit in a coffee break (.ci/run calls this)
 	@tools/setup.sh test
-	@tools/check.sh format layers text release python consumer docs dev
+	@tools/check.sh format layers text release python+dev consumer docs
 
 test-long: ## the long suites: soak, random configurations, planted faults, thread sanitizer
 	@tools/setup.sh test

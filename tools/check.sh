@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the named checks, or all of them, and prints for each its result and its time.
 #   tools/check.sh [CHECK...]        tools/check.sh --list
+# A+B runs B beside A, on what A leaves of the processors.
 # The output of a check is kept in build/check/<name>.log; of a failing one the end is shown.
 # FLOPMETER_LONG=1 adds the suites marked `long`.
 set -uo pipefail
@@ -50,23 +51,36 @@ check_python() {
   return $failed
 }
 
+# Runs one check in a process of its own; what it found is in <name>.status.
+run_check() {
+  local start=$SECONDS status=0
+  "check_$1" >"build/check/$1.log" 2>&1 || status=$?
+  echo "$status $((SECONDS - start))" >"build/check/$1.status"
+}
+
 if [ "${1:-}" = --list ]; then printf '%s\n' "${all[@]}"; exit 0; fi
 [ $# -gt 0 ] || set -- "${all[@]}"
-for name in "$@"; do
+for name in ${*//+/ }; do
   declare -F "check_$name" >/dev/null || { echo "check: no check named '$name'; there are: ${all[*]}" >&2; exit 2; }
 done
 [ -n "$torch" ] || { echo "check: not set up yet; run: tools/setup.sh test" >&2; exit 1; }
 
 mkdir -p build/check
 failed=()
-for name in "$@"; do
-  start=$SECONDS
-  if "check_$name" >"build/check/$name.log" 2>&1; then
-    printf 'check  %-10s ok      %4d s\n' "$name" $((SECONDS - start))
-  else
-    printf 'check  %-10s FAILED  %4d s  (build/check/%s.log)\n' "$name" $((SECONDS - start)) "$name"
-    tail -40 "build/check/$name.log" | sed 's/^/    /'
-    failed+=("$name")
-  fi
+for group in "$@"; do
+  names=(${group//+/ })
+  for name in "${names[@]:1}"; do (renice -n 10 $BASHPID >/dev/null; run_check "$name") & done
+  run_check "${names[0]}"
+  wait
+  for name in "${names[@]}"; do
+    read -r status seconds <"build/check/$name.status"
+    if [ "$status" -eq 0 ]; then
+      printf 'check  %-10s ok      %4d s\n' "$name" "$seconds"
+    else
+      printf 'check  %-10s FAILED  %4d s  (build/check/%s.log)\n' "$name" "$seconds" "$name"
+      tail -40 "build/check/$name.log" | sed 's/^/    /'
+      failed+=("$name")
+    fi
+  done
 done
 [ ${#failed[@]} -eq 0 ] || { echo "check: failed: ${failed[*]}" >&2; exit 1; }
