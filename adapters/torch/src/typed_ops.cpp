@@ -149,8 +149,8 @@ void register_typed(torch::Library& library) {
   using namespace at::_ops;
   wrap_as<Inlined<product_price<0>, 0>, mm, mm_out>(library);
   wrap_as<Inlined<product_price<1>, 1>, addmm, addmm_, addmm_out>(library);
-  wrap_as<Inlined<batched_price<0>, 0>, bmm, bmm_out>(library);
-  wrap_as<Inlined<batched_price<1>, 1>, baddbmm, baddbmm_, baddbmm_out>(library);
+  wrap_as<Inlined<product_price<0, 3>, 0>, bmm, bmm_out>(library);
+  wrap_as<Inlined<product_price<1, 3>, 1>, baddbmm, baddbmm_, baddbmm_out>(library);
   wrap_all<addmv, addmv_, addmv_out, dot, _addmm_activation, convolution, convolution_backward>(
       library);
 #if FLOPMETER_TORCH_VERSION >= 208

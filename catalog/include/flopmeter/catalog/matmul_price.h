@@ -22,24 +22,15 @@ constexpr OpCost matmul_cost(
   return {.executed = work, .model = work, .bytes = {WideInt{elements} * a.bits() / 8}};
 }
 
-/// [m, k] x [k, n], the factors at positions `first` and `first` + 1.
-template <std::size_t first>
+/// [m, k] x [k, n], or batches of them where `rank` is 3; the factors are at positions `first` and
+/// `first` + 1.
+template <std::size_t first, int rank = 2>
 constexpr std::optional<OpCost> product_price(const OpCall& call) {
   if (call.args.size() < first + 2) return std::nullopt;
   const Arg& a = call.args[first];
   const Arg& b = call.args[first + 1];
-  if (!a.is_tensor(2) || !b.is_tensor(2)) return std::nullopt;
-  return matmul_cost(1, a[0], b[1], a[1], a);
-}
-
-/// [b, m, k] x [b, k, n], likewise.
-template <std::size_t first>
-constexpr std::optional<OpCost> batched_price(const OpCall& call) {
-  if (call.args.size() < first + 2) return std::nullopt;
-  const Arg& a = call.args[first];
-  const Arg& b = call.args[first + 1];
-  if (!a.is_tensor(3) || !b.is_tensor(3)) return std::nullopt;
-  return matmul_cost(a[0], a[1], b[2], a[2], a);
+  if (!a.is_tensor(rank) || !b.is_tensor(rank)) return std::nullopt;
+  return matmul_cost(rank == 3 ? a[0] : 1, a[rank - 2], b[rank - 1], a[rank - 1], a);
 }
 
 }  // namespace flopmeter
