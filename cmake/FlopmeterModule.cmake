@@ -18,6 +18,7 @@ function(flopmeter_precompile target)
   if(FLOPMETER_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <chrono> <cmath> <functional> <map> <memory> <optional>
                               <span> <string> <string_view> <variant> <vector> ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # lets ccache work
   endif()
 endfunction()
 
