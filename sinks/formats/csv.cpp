@@ -2,8 +2,7 @@
 //
 // Records as CSV (RFC 4180): one column a field, named as in the record with "group.name", empty
 // where unknown.
-#include "../src/output_file.h"
-#include "../src/stride.h"
+#include "../src/bounded_file.h"
 
 #include <flopmeter/core/sink.h>
 #include <flopmeter/core/text.h>
@@ -39,26 +38,23 @@ std::string header() {
 
 class CsvSink final : public Sink {
  public:
-  CsvSink(std::string path, std::int64_t limit)
-      : file_(std::move(path), OutputFile::Name::fresh, header()), stride_(limit) {}
+  CsvSink(const RunInfo& run, std::string path)
+      : file_(run, std::move(path), OutputFile::Name::fresh, header()) {}
 
   Result<void> write(const StepRecord& record) override {
-    if (!stride_.keep()) return {};
+    if (!file_.keep()) return {};
     line_.clear();
     for (const Field& field : step_fields()) {
       if (!line_.empty()) line_.push_back(',');
       append_cell(line_, field.read(record));
     }
     line_.push_back('\n');
-    const auto written = file_.append(line_);
-    if (written) stride_.wrote(static_cast<std::int64_t>(line_.size()));
-    return written;
+    return file_.append(line_);
   }
   Result<void> flush() override { return file_.touch(); }
 
  private:
-  OutputFile file_;
-  DiskStride stride_;
+  BoundedFile file_;
   std::string line_;
 };
 
@@ -66,7 +62,7 @@ Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) 
   std::string path = target.empty() ? run.directory + "/records_" + run.stamp + ".rank" +
                                           std::to_string(run.rank) + ".csv"
                                     : std::string{target};
-  return std::unique_ptr<Sink>{std::make_unique<CsvSink>(std::move(path), run.disk_limit_bytes)};
+  return std::unique_ptr<Sink>{std::make_unique<CsvSink>(run, std::move(path))};
 }
 
 }  // namespace

@@ -2,8 +2,7 @@
 //
 // The native record stream: one object a line, one write a record, so that a killed run leaves at
 // most its last line unfinished.
-#include "../src/output_file.h"
-#include "../src/stride.h"
+#include "../src/bounded_file.h"
 
 #include <flopmeter/core/record_json.h>
 #include <flopmeter/core/sink.h>
@@ -13,25 +12,22 @@ namespace {
 
 class JsonlSink final : public Sink {
  public:
-  JsonlSink(std::string path, std::int64_t limit)
-      : file_(std::move(path), OutputFile::Name::fresh), stride_(limit) {}
+  JsonlSink(const RunInfo& run, std::string path)
+      : file_(run, std::move(path), OutputFile::Name::fresh) {}
 
   Result<void> write(const StepRecord& record) override {
-    if (!stride_.keep()) return {};
+    if (!file_.keep()) return {};
     line_.clear();
     JsonWriter json{line_};
     write_record(json, record, true);
-    json.field("stride", stride_.stride()).end_object();
+    json.field("stride", file_.stride()).end_object();
     line_.push_back('\n');
-    const auto written = file_.append(line_);
-    if (written) stride_.wrote(static_cast<std::int64_t>(line_.size()));
-    return written;
+    return file_.append(line_);
   }
   Result<void> flush() override { return file_.touch(); }
 
  private:
-  OutputFile file_;
-  DiskStride stride_;
+  BoundedFile file_;
   std::string line_;
 };
 
@@ -39,7 +35,7 @@ Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) 
   std::string path = target.empty() ? run.directory + "/records_" + run.stamp + ".rank" +
                                           std::to_string(run.rank) + ".jsonl"
                                     : std::string{target};
-  return std::unique_ptr<Sink>{std::make_unique<JsonlSink>(std::move(path), run.disk_limit_bytes)};
+  return std::unique_ptr<Sink>{std::make_unique<JsonlSink>(run, std::move(path))};
 }
 
 }  // namespace

@@ -2,32 +2,22 @@
 //
 // perf_metrics_<stamp>.log: the text table of FlagScale's performance monitor, with MFU added at
 // the end of a row and, under --perf-breakdown, the phases below it.
-#include "../src/interval_rows.h"
+#include "../src/bounded_file.h"
 #include "../src/metrics_table.h"
-#include "../src/output_file.h"
-#include "../src/stride.h"
 
 #include <flopmeter/core/text.h>
 
 namespace flopmeter {
 namespace {
 
-class PerfMetricsSink final : public Sink {
+class PerfMetricsSink final : public IntervalFileSink {
  public:
   PerfMetricsSink(const RunInfo& run, std::string path)
-      : breakdown_(run.breakdown),
-        rows_(run),
-        file_(std::move(path), OutputFile::Name::fresh, metrics_header(run)),
-        stride_(run.disk_limit_bytes) {}
+      : IntervalFileSink(run, std::move(path), OutputFile::Name::fresh, metrics_header(run)),
+        breakdown_(run.breakdown) {}
 
-  Result<void> write(const StepRecord& record) override {
-    const auto row = rows_.add(record);
-    return row ? put(*row) : Result<void>{};
-  }
-  Result<void> flush() override { return file_.touch(); }
   Result<void> finish(const std::vector<Finding>& findings) override {
-    const auto row = rows_.rest();
-    if (const auto last = row ? put(*row) : flush(); !last) return last;
+    if (const auto last = IntervalFileSink::finish(findings); !last) return last;
     std::string text;
     for (const Finding& finding : findings) {
       text.append("# ")
@@ -36,25 +26,19 @@ class PerfMetricsSink final : public Sink {
           .append(printable(finding.summary))
           .append("\n");
     }
-    return text.empty() ? Result<void>{} : file_.append(text);
+    return text.empty() ? Result<void>{} : file().append(text);
   }
 
  private:
-  Result<void> put(const IntervalRow& row) {
-    if (!stride_.keep()) return {};
+  std::string text_of(const IntervalRow& row) override {
     std::string text = metrics_line(row);
     if (const std::string phases = breakdown_ ? phases_text(row) : ""; !phases.empty()) {
       text.append("    ").append(phases).append("\n");
     }
-    const auto written = file_.append(text);
-    if (written) stride_.wrote(static_cast<std::int64_t>(text.size()));
-    return written;
+    return text;
   }
 
   bool breakdown_;
-  IntervalRows rows_;
-  OutputFile file_;
-  DiskStride stride_;
 };
 
 Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {

@@ -3,9 +3,7 @@
 // TensorBoard event files: scalars once a log interval, and a ready-made layout for its
 // custom-scalars page.  Each start opens a new file, since readers lose what is appended after a
 // torn record.
-#include "../src/interval_rows.h"
-#include "../src/output_file.h"
-#include "../src/stride.h"
+#include "../src/bounded_file.h"
 #include "../src/tfevents.h"
 
 #include <flopmeter/core/text.h>
@@ -98,24 +96,13 @@ std::string file_name(const std::string& directory) {
          std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
 }
 
-class TensorboardSink final : public Sink {
+class TensorboardSink final : public IntervalFileSink {
  public:
   TensorboardSink(const RunInfo& run, const std::string& directory)
-      : breakdown_(run.breakdown),
-        memory_(run.memory),
-        rows_(run),
-        file_(file_name(directory), OutputFile::Name::fresh, start_of_file(run.breakdown)),
-        stride_(run.disk_limit_bytes) {}
-
-  Result<void> write(const StepRecord& record) override {
-    const auto row = rows_.add(record);
-    return row ? put(*row) : Result<void>{};
-  }
-  Result<void> flush() override { return file_.touch(); }
-  Result<void> finish(const std::vector<Finding>& /*findings*/) override {
-    const auto row = rows_.rest();
-    return row ? put(*row) : flush();
-  }
+      : IntervalFileSink(
+            run, file_name(directory), OutputFile::Name::fresh, start_of_file(run.breakdown)),
+        breakdown_(run.breakdown),
+        memory_(run.memory) {}
 
  private:
   static std::string start_of_file(bool breakdown) {
@@ -147,8 +134,7 @@ class TensorboardSink final : public Sink {
     summary.message(1, value);
   }
 
-  Result<void> put(const IntervalRow& row) {
-    if (!stride_.keep()) return {};
+  std::string text_of(const IntervalRow& row) override {
     ProtoMessage summary;
     for (std::size_t i = 0; i < std::size(tags); ++i) {
       const Tag& tag = tags[i];
@@ -160,17 +146,11 @@ class TensorboardSink final : public Sink {
       const std::string name = "phases/" + std::string{to_string(static_cast<Phase>(i))};
       add(summary, std::size(tags) + i, name, "Seconds of a step", row.phases[i]->value);
     }
-    const std::string event = tfevents_event(row.last.time_unix, row.last.step, summary);
-    const auto written = file_.append(event);
-    if (written) stride_.wrote(static_cast<std::int64_t>(event.size()));
-    return written;
+    return tfevents_event(row.last.time_unix, row.last.step, summary);
   }
 
   bool breakdown_;
   bool memory_;
-  IntervalRows rows_;
-  OutputFile file_;
-  DiskStride stride_;
   std::array<bool, std::size(tags) + phase_count> described_{};
 };
 
