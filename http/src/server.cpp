@@ -199,6 +199,14 @@ class HttpServer::State {
       : shared_(std::make_shared<Shared>(Shared{options, std::move(handler), 0})),
         acceptor_(context_),
         pause_(context_) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  State(State&&) = delete;
+  State& operator=(State&&) = delete;
+  ~State() {
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
 
   /// Empty, or why it cannot.
   std::string listen() {
@@ -247,11 +255,6 @@ class HttpServer::State {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  void stop() {
-    context_.stop();
-    if (thread_.joinable()) thread_.join();
-  }
-
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
  private:
@@ -265,10 +268,10 @@ class HttpServer::State {
         });
         return;
       }
+      accept();  // first: the next client is served whatever becomes of this one
       fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
-      if (shared_->connections < most_connections)
+      if (shared_->connections < most_connections)  // a socket beyond the limit is closed
         std::make_shared<Connection>(std::move(socket), shared_)->read();
-      accept();  // a socket beyond the limit is closed here
     });
   }
 
@@ -281,9 +284,7 @@ class HttpServer::State {
 };
 
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
-HttpServer::~HttpServer() {
-  state_->stop();
-}
+HttpServer::~HttpServer() = default;
 std::uint16_t HttpServer::port() const {
   return state_->port();
 }

@@ -13,6 +13,8 @@ Result<Monitor> Monitor::start(const Options& options, Connections connections) 
       if (const auto started = session->start(); !started) return started.error();
     }
     return Monitor{std::move(session)};
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::io_error, "no memory"};  // a longer text would need some
   } catch (const std::exception& error) {
     return Error{ErrorCode::io_error, std::string{"the monitor cannot start: "} + error.what()};
   }

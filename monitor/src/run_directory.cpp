@@ -77,10 +77,62 @@ std::string stamp_in(const std::string& name) {
   return {};
 }
 
-double number(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
+/// Texts and numbers of the outermost object.  No tree is made: nlohmann's destructor allocates,
+/// and without memory that would end the process.
+class Members final : public nlohmann::json_sax<Json> {
+ public:
+  /// Whether `text` is one object.
+  bool read(std::string_view text) {
+    return Json::sax_parse(text.begin(), text.end(), this) && is_object_;
+  }
+  [[nodiscard]] std::string text(const std::string& name) const {
+    const auto found = texts_.find(name);
+    return found == texts_.end() ? "" : found->second;
+  }
+  [[nodiscard]] double number(const std::string& name) const {
+    const auto found = numbers_.find(name);
+    return found == numbers_.end() ? 0 : found->second;
+  }
+
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(std::int64_t value) override { return put(static_cast<double>(value)); }
+  bool number_unsigned(std::uint64_t value) override { return put(static_cast<double>(value)); }
+  bool number_float(double value, const std::string& /*digits*/) override { return put(value); }
+  bool string(std::string& value) override {
+    if (depth_ == 1) texts_[name_] = value;
+    return true;
+  }
+  bool binary(Json::binary_t& /*value*/) override { return true; }
+  bool start_object(std::size_t /*size*/) override {
+    is_object_ = is_object_ || depth_ == 0;
+    return ++depth_ > 0;
+  }
+  bool key(std::string& name) override {
+    if (depth_ == 1) name_ = name;
+    return true;
+  }
+  bool end_object() override { return depth_-- > 0; }
+  bool start_array(std::size_t /*size*/) override { return ++depth_ > 0; }
+  bool end_array() override { return depth_-- > 0; }
+  bool parse_error(std::size_t /*at*/,
+                   const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  bool put(double value) {
+    if (depth_ == 1) numbers_[name_] = value;
+    return true;
+  }
+
+  int depth_ = 0;
+  bool is_object_ = false;
+  std::string name_;
+  std::map<std::string, std::string> texts_;
+  std::map<std::string, double> numbers_;
+};
 
 }  // namespace
 
@@ -116,11 +168,10 @@ std::string new_run_id() {
 }
 
 std::optional<std::string> stored_run_id(const std::string& directory) {
-  const Json run = Json::parse(read_tail(directory + "/run.json", 1 << 20), nullptr, false);
-  if (!run.is_object()) return std::nullopt;
-  const auto id = run.find("run_id");
-  if (id == run.end() || !id->is_string() || id->get<std::string>().empty()) return std::nullopt;
-  return id->get<std::string>();
+  Members run;
+  if (!run.read(read_tail(directory + "/run.json", 1 << 20)) || run.text("run_id").empty())
+    return std::nullopt;
+  return run.text("run_id");
 }
 
 Result<void> write_run_json(const Options& options,
@@ -195,16 +246,28 @@ std::optional<EarlierRun> earlier_run(const std::string& directory, int rank) {
       if (end == std::string::npos) break;
       text.resize(end);
       const std::size_t begin = text.rfind('\n');
-      const Json record =
-          Json::parse(text.substr(begin == std::string::npos ? 0 : begin + 1), nullptr, false);
-      if (!record.is_object()) continue;
-      const double time = number(record, "time_unix");
-      return EarlierRun{.first_start_unix = time - number(record, "run_seconds"),
-                        .productive_seconds = number(record, "productive_seconds"),
-                        .last_step = static_cast<std::int64_t>(number(record, "step"))};
+      Members record;
+      if (!record.read(std::string_view{text}.substr(begin == std::string::npos ? 0 : begin + 1)))
+        continue;
+      return EarlierRun{
+          .first_start_unix = record.number("time_unix") - record.number("run_seconds"),
+          .productive_seconds = record.number("productive_seconds"),
+          .last_step = static_cast<std::int64_t>(record.number("step"))};
     }
   }
   return std::nullopt;
+}
+
+bool append_line(const std::string& path, std::string_view line) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) return false;
+  const off_t size = lseek(fd, 0, SEEK_END);
+  const bool whole = write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (!whole && size >= 0) {  // half a line would spoil the file for its readers
+    [[maybe_unused]] const int ignored = ftruncate(fd, size);
+  }
+  close(fd);
+  return whole;
 }
 
 void retain_stamps(const std::string& directory, int keep) {

@@ -36,6 +36,9 @@ Result<void> write_run_json(const Options& options,
 /// The last whole record that an earlier start of this rank left, unless that start is still alive.
 std::optional<EarlierRun> earlier_run(const std::string& directory, int rank);
 
+/// Appends a whole line to a file of ours, or nothing; whether it could.
+bool append_line(const std::string& path, std::string_view line);
+
 /// Deletes whole stamps, oldest first, until at most `keep` are left beside those still being
 /// written.
 void retain_stamps(const std::string& directory, int keep);

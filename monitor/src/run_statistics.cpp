@@ -73,7 +73,8 @@ void RunStatistics::add(StepRecord& record) {
   record.tflops_per_device_run = ratio(in_run_.tflop, in_run_.flop_time);
   record.tokens_per_second_window = ratio(in_window_.tokens, in_window_.token_time);
   record.tokens_per_second_run = ratio(in_run_.tokens, in_run_.token_time);
-  record.run_seconds = Seconds{std::max(record.time_unix - start_unix_, 0.0)};
+  // A clock that was set back must not make the run shorter than the work in it.
+  record.run_seconds = Seconds{std::max(record.time_unix - start_unix_, productive_)};
   record.productive_seconds = Seconds{productive_};
 }
 

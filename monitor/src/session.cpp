@@ -15,7 +15,6 @@
 #include <array>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 
@@ -28,7 +27,7 @@ constexpr std::size_t ring_slots = 2048;
 constexpr auto poll_interval =
     20ms;  // the training thread wakes nobody: that would be a system call
 constexpr auto busy_interval = 2ms;
-constexpr auto finish_deadline = 1800ms;
+constexpr auto finish_deadline = 1500ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr std::int64_t memory_interval_ns = 20'000'000;
 
@@ -37,9 +36,14 @@ void say_on_stderr(const std::string& text) {
   [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-}  // namespace
-
-namespace {
+/// What fails for want of memory is left out this time.
+template <class Work>
+void if_possible(Work&& work) noexcept {
+  try {
+    work();
+  } catch (...) {
+  }
+}
 
 /// Options say more than the launcher.
 Connections with_layout(const Options& options, Connections connections) {
@@ -77,14 +81,16 @@ Monitor::Session::Session(Options options, Connections connections)
       diagnosis_(connections_.peaks),
       sinks_([this](const std::string& text) { note(text); }) {}
 
-void Monitor::Session::note(const std::string& text) {
-  {
-    const std::lock_guard lock{mutex_};
-    notes_.push_back(text);
-  }
+/// Whoever listens must not end the run, and neither must memory that is not there.
+void Monitor::Session::note(std::string_view text) noexcept {
   try {
-    connections_.warn ? connections_.warn(text) : say_on_stderr(text);
-  } catch (...) {  // whoever listens must not end the run either
+    const std::string said{text};
+    {
+      const std::lock_guard lock{mutex_};
+      notes_.push_back(said);
+    }
+    connections_.warn ? connections_.warn(said) : say_on_stderr(said);
+  } catch (...) {
   }
 }
 
@@ -206,12 +212,10 @@ void Monitor::Session::take_survey() {
   diagnosis_.add(std::move(*survey));
   survey_bytes_ += static_cast<std::int64_t>(line.size());
   if (survey_bytes_ > run_.disk_limit_bytes) return;
-  std::ofstream file{
-      run_.directory + "/survey_" + run_.stamp + ".rank" + std::to_string(run_.rank) + ".jsonl",
-      std::ios::app | std::ios::binary};
-  file << line;
-  file.close();
-  if (!file) failed_writes_.fetch_add(1, std::memory_order_relaxed);
+  if (!append_line(
+          run_.directory + "/survey_" + run_.stamp + ".rank" + std::to_string(run_.rank) + ".jsonl",
+          line))
+    sinks_.count_failure();
 }
 
 void Monitor::Session::say_findings(std::int64_t now_ns) {
@@ -264,7 +268,7 @@ void Monitor::Session::drain(std::int64_t now_ns) {
       handle(*slot, now_ns);
     } catch (...) {  // an allocation that failed, a callback that threw: this record is lost, the
                      // next may do
-      failed_writes_.fetch_add(1, std::memory_order_relaxed);
+      sinks_.count_failure();
     }
     ring_.pop();
   }
@@ -277,15 +281,12 @@ void Monitor::Session::run() noexcept {
   bool stop = false;
   while (!stop) {
     const std::int64_t now = monotonic_nanoseconds();
-    hardware_.poll(now, ring_.size() != 0);
+    if_possible([&] { hardware_.poll(now, ring_.size() != 0); });
     const bool busy = ring_.size() > ring_.capacity() / 8;
     drain(now);
-    try {
-      look_at_loader();
-      take_survey();
-      say_findings(now);
-    } catch (...) {  // no memory: no survey, no finding
-    }
+    if_possible([&] { look_at_loader(); });
+    if_possible([&] { take_survey(); });
+    if_possible([&] { say_findings(now); });
     if (now - flushed_ns >= flush_interval_ns) {
       flushed_ns = now;
       sinks_.flush(now);
@@ -294,21 +295,18 @@ void Monitor::Session::run() noexcept {
     wake_.wait_for(lock, busy ? busy_interval : poll_interval, [this] { return stopping_; });
     stop = stopping_;
   }
-  hardware_.poll(monotonic_nanoseconds(), true);
+  if_possible([&] { hardware_.poll(monotonic_nanoseconds(), true); });
   drain(monotonic_nanoseconds());
   std::vector<Finding> findings;
-  try {
-    take_survey();
-    findings = diagnosis_.findings();
-  } catch (...) {  // no memory: no survey, no finding
-  }
-  {
+  if_possible([&] { take_survey(); });
+  if_possible([&] { findings = diagnosis_.findings(); });
+  if_possible([&] {
     const std::lock_guard lock{mutex_};
     findings.insert(findings.begin(),
                     std::make_move_iterator(findings_.begin()),
                     std::make_move_iterator(findings_.end()));
     findings_.clear();
-  }
+  });
   sinks_.finish(findings);
   failed_writes_.store(sinks_.failures(), std::memory_order_relaxed);
   {

@@ -53,7 +53,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   void look_at_loader();
   void take_survey();
   void say_findings(std::int64_t now_ns);
-  void note(const std::string& text);
+  void note(std::string_view text) noexcept;
 
   Options options_;
   Connections connections_;

@@ -12,18 +12,21 @@ constexpr std::int64_t longest_pause_ns = 60'000'000'000;
 
 }  // namespace
 
-void SinkDriver::failed(Entry& entry, std::int64_t now_ns, const std::string& why) {
+void SinkDriver::failed(Entry& entry, std::int64_t now_ns, std::string_view why) noexcept {
   ++failures_;
   entry.pause_ns = std::clamp(2 * entry.pause_ns, first_pause_ns, longest_pause_ns);
   entry.not_before_ns = now_ns + entry.pause_ns;
   if (entry.said) return;
-  entry.said = true;
-  say_("output " + entry.name + " failed: " + why +
-       "; training goes on, it is tried again from time to time");
+  try {
+    say_("output " + entry.name + " failed: " + std::string{why} +
+         "; training goes on, it is tried again from time to time");
+    entry.said = true;
+  } catch (...) {  // no memory: it is said another time
+  }
 }
 
 template <class Call>
-void SinkDriver::attempt(Entry& entry, std::int64_t now_ns, Call&& call) {
+void SinkDriver::attempt(Entry& entry, std::int64_t now_ns, Call&& call) noexcept {
   if (now_ns < entry.not_before_ns) {
     ++failures_;
     return;
@@ -41,24 +44,24 @@ void SinkDriver::attempt(Entry& entry, std::int64_t now_ns, Call&& call) {
   }
 }
 
-void SinkDriver::write(const StepRecord& record, std::int64_t now_ns) {
+void SinkDriver::write(const StepRecord& record, std::int64_t now_ns) noexcept {
   for (Entry& entry : entries_)
     attempt(entry, now_ns, [&](Sink& sink) { return sink.write(record); });
 }
 
-void SinkDriver::flush(std::int64_t now_ns) {
+void SinkDriver::flush(std::int64_t now_ns) noexcept {
   for (Entry& entry : entries_) {
     if (now_ns >= entry.not_before_ns)
       attempt(entry, now_ns, [](Sink& sink) { return sink.flush(); });
   }
 }
 
-void SinkDriver::found(const std::vector<Finding>& findings, std::int64_t now_ns) {
+void SinkDriver::found(const std::vector<Finding>& findings, std::int64_t now_ns) noexcept {
   for (Entry& entry : entries_)
     attempt(entry, now_ns, [&](Sink& sink) { return sink.found(findings); });
 }
 
-void SinkDriver::finish(const std::vector<Finding>& findings) {
+void SinkDriver::finish(const std::vector<Finding>& findings) noexcept {
   for (Entry& entry : entries_) {
     entry.not_before_ns = 0;
     attempt(entry, 0, [&](Sink& sink) { return sink.finish(findings); });

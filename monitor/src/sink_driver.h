@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace flopmeter {
@@ -23,11 +24,13 @@ class SinkDriver {
     entries_.push_back({std::move(name), std::move(sink)});
   }
 
-  void write(const StepRecord& record, std::int64_t now_ns);
-  void flush(std::int64_t now_ns);
-  void found(const std::vector<Finding>& findings, std::int64_t now_ns);
-  void finish(const std::vector<Finding>& findings);
+  void write(const StepRecord& record, std::int64_t now_ns) noexcept;
+  void flush(std::int64_t now_ns) noexcept;
+  void found(const std::vector<Finding>& findings, std::int64_t now_ns) noexcept;
+  void finish(const std::vector<Finding>& findings) noexcept;
 
+  /// Something else than a sink could not write.
+  void count_failure() noexcept { ++failures_; }
   [[nodiscard]] std::uint64_t failures() const { return failures_; }
 
  private:
@@ -39,8 +42,8 @@ class SinkDriver {
     bool said = false;
   };
   template <class Call>
-  void attempt(Entry& entry, std::int64_t now_ns, Call&& call);
-  void failed(Entry& entry, std::int64_t now_ns, const std::string& why);
+  void attempt(Entry& entry, std::int64_t now_ns, Call&& call) noexcept;
+  void failed(Entry& entry, std::int64_t now_ns, std::string_view why) noexcept;
 
   Say say_;
   std::vector<Entry> entries_;

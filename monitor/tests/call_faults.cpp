@@ -15,13 +15,16 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdlib>
+#include <new>
 
 namespace {
 
 using flopmeter::Fault;
 
 std::atomic<long> left{0};  // calls until the one that fails; 0: none will
-std::atomic<bool> on{false};
+enum class Failing { nothing, calls, allocations };
+std::atomic<Failing> failing{Failing::nothing};
 std::atomic<bool> failed{false};
 std::atomic<Fault> fault{Fault::once};
 std::atomic<int> code{0};
@@ -31,18 +34,29 @@ std::atomic<pthread_t> own_thread{};
 std::atomic<bool> counting_statics{false};
 std::atomic<std::size_t> late_statics{0};
 
-/// Whether this call is one that fails.
-bool hit() {
-  if (!on) return false;
+/// Whether this call or allocation is one that fails.
+bool hit(Failing kind) {
+  if (failing != kind) return false;
   if (left.load() > 0 && --left > 0) return false;
   if (failed.exchange(true) && fault != Fault::from_then) return false;
   return true;
 }
 
 bool fails() {
-  if (!hit() || fault == Fault::halved) return false;
+  if (!hit(Failing::calls) || fault == Fault::halved) return false;
   errno = code;
   return true;
+}
+
+void* allocate(std::size_t size) noexcept {
+  return hit(Failing::allocations) ? nullptr : std::malloc(size);
+}
+
+void start_failing(Failing what, long k, Fault how) {
+  fault = how;
+  left = k;
+  failed = false;
+  failing = what;
 }
 
 template <class Function>
@@ -53,15 +67,16 @@ Function* real(const char* name) {
 }  // namespace
 
 void flopmeter::fail_call(long k, Fault how, int with) {
-  fault = how;
   code = with;
-  left = k;
-  failed = false;
-  on = true;
+  start_failing(Failing::calls, k, how);
+}
+
+void flopmeter::fail_allocation(long k, Fault how) {
+  start_failing(Failing::allocations, k, how);
 }
 
 bool flopmeter::stop_failing() {
-  on = false;
+  failing = Failing::nothing;
   return failed;
 }
 
@@ -79,6 +94,20 @@ std::size_t flopmeter::watch_late_statics(bool start) {
   return late_statics;
 }
 
+void* operator new(std::size_t size) {
+  if (void* memory = allocate(size)) return memory;
+  throw std::bad_alloc{};
+}
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return allocate(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -91,7 +120,7 @@ int open(const char* path, int flags, ...) {
 }
 ssize_t write(int fd, const void* bytes, size_t size) {
   static auto* const next = real<ssize_t(int, const void*, size_t)>("write");
-  if (hit()) {
+  if (hit(Failing::calls)) {
     if (fault == Fault::halved) return next(fd, bytes, (size + 1) / 2);
     errno = code;
     return -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands between this program and the C library: calls that reach the system can be made to fail,
-// and locks and late registrations of destructors are counted.
+// Stands between this program and the C library: calls that reach the system and allocations can be
+// made to fail, and locks and late registrations of destructors are counted.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,9 @@ enum class Fault {
 
 /// From now on the k-th call (1 is the next) fails with `code`.
 void fail_call(long k, Fault fault, int code);
-/// Calls go through again; whether any was made to fail.
+/// From now on the k-th allocation (1 is the next), by whichever thread, finds no memory.
+void fail_allocation(long k, Fault fault);
+/// Calls and allocations go through again; whether any was made to fail.
 bool stop_failing();
 
 /// Counts pthread locks taken by this thread; returns those counted so far.

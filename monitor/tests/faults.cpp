@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run in which the k-th call to the system fails, for every k.  A program of its own, because it
-// stands in front of the C library.
+// A run in which the k-th call to the system or the k-th allocation fails, for every k.  A program
+// of its own, because it stands in front of the C library.
 #include "call_faults.h"
 #include "support.h"
 
@@ -36,22 +36,33 @@ void twenty_steps(Monitor& monitor) {
   }
 }
 
+struct Sweep {
+  const char* name;
+  Fault fault;
+  int code;                ///< 0 and not halved: allocations fail, not calls
+  bool only_long = false;  ///< with FLOPMETER_LONG=1: much the same as another
+  [[nodiscard]] bool allocations() const { return code == 0 && fault != Fault::halved; }
+};
+
 /// One run; whether a call was made to fail in it.
-bool run_with(long k, Fault fault, int code) {
+bool run_with(long k, const Sweep& sweep) {
   TemporaryDirectory directory;
+  const Options options = everything(directory);
   Connections connections;
   connections.warn = [](const std::string&) {};
   const auto start = std::chrono::steady_clock::now();
-  fail_call(k, fault, code);
+  sweep.allocations() ? fail_allocation(k, sweep.fault) : fail_call(k, sweep.fault, sweep.code);
+  bool started = false;
   {
-    auto monitor = Monitor::start(everything(directory), std::move(connections));
-    EXPECT_TRUE(monitor) << "call " << k << ": " << (monitor ? "" : monitor.error().message);
-    if (monitor) {
+    auto monitor = Monitor::start(options, std::move(connections));
+    started = monitor.has_value();
+    if (started) {
       twenty_steps(*monitor);
       monitor->finish();
     }
   }
   const bool failed = stop_failing();
+  EXPECT_TRUE(started || sweep.allocations()) << "call " << k;  // without memory there is an error
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{4}) << "call " << k;
   // What was written can be read: every line but a torn last one.
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory.path())) {
@@ -94,25 +105,21 @@ TEST(Locks, a_step_takes_none) {
   EXPECT_EQ(watch_locks(false), 1U);  // the watch itself works
 }
 
-struct Sweep {
-  const char* name;
-  Fault fault;
-  int code;
-  bool only_long = false;  ///< with FLOPMETER_LONG=1: much the same as another
-};
-
 class Faults : public testing::TestWithParam<Sweep> {};
 
 TEST_P(Faults, a_run_ends_well_whichever_call_fails) {
-  const auto& [name, fault, code, only_long] = GetParam();
-  if (only_long && std::getenv("FLOPMETER_LONG") == nullptr) GTEST_SKIP() << "one of the long ones";
+  const Sweep& sweep = GetParam();
+  const bool every = std::getenv("FLOPMETER_LONG") != nullptr;
+  if (sweep.only_long && !every) GTEST_SKIP() << "one of the long ones";
+  const long stride = sweep.allocations() && !every ? 29 : 1;  // there are many allocations
   int untouched = 0;  // runs that ended before the call in question: there are no more calls
   long k = 1;
-  for (; untouched < 3 && k < 2000; ++k) {
-    untouched = run_with(k, fault, code) ? 0 : untouched + 1;
+  for (; untouched < 3 && k < 20'000; k += stride) {
+    untouched = run_with(k, sweep) ? 0 : untouched + 1;
     if (HasFailure()) break;
   }
   EXPECT_GT(k, 50) << "so few calls cannot have been all";
+  EXPECT_EQ(untouched, 3) << "there are more calls than were tried";
   RecordProperty("calls", static_cast<int>(k));
 }
 
@@ -124,7 +131,9 @@ INSTANTIATE_TEST_SUITE_P(All,
                                          Sweep{
                                              "read_only_from_then", Fault::from_then, EROFS, true},
                                          Sweep{"quota_from_then", Fault::from_then, EDQUOT, true},
-                                         Sweep{"half_a_write", Fault::halved, 0}),
+                                         Sweep{"half_a_write", Fault::halved, 0},
+                                         Sweep{"no_memory_once", Fault::once, 0},
+                                         Sweep{"no_memory_from_then", Fault::from_then, 0, true}),
                          [](const auto& param) { return std::string{param.param.name}; });
 
 }  // namespace

@@ -133,6 +133,39 @@ TEST(Monitor, tagged_steps_stay_out_of_the_averages) {
   EXPECT_EQ(records[3]["flops_source"], "given");
 }
 
+TEST(Monitor, a_clock_that_jumps_and_a_step_without_length_leave_sane_figures) {
+  TemporaryDirectory directory;
+  HandClock::reset();
+  Connections connections;
+  connections.clock = HandClock::clock();
+  connections.peaks.set(Dtype::bf16, {1e12});
+  {
+    auto monitor = Monitor::start(quiet(directory), std::move(connections));
+    const auto step = [&](std::int64_t ns) {
+      monitor->begin_step({.tokens = 100, .flops = Flops{500'000'000}});
+      HandClock::advance(ns);
+      monitor->end_step();
+    };
+    step(0);
+    step(1'000'000'000);
+    HandClock::unix_base -= 3'600'000'000'000;  // an hour back
+    step(1'000'000'000);
+    HandClock::unix_base += 7'200'000'000'000;  // and two forward
+    step(1'000'000'000);
+  }
+  const auto records = read_records(directory);
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[0]["mfu"], nullptr);
+  EXPECT_EQ(records[0]["tokens_per_second"], nullptr);
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(records[i]["step_seconds"], 1.0);
+    EXPECT_EQ(records[i]["tokens_per_second"], 100.0);
+    EXPECT_EQ(records[i]["productive_seconds"], static_cast<double>(i));
+    EXPECT_LE(records[i]["goodput"].get<double>(), 1.0);
+  }
+  EXPECT_EQ(records[2]["goodput"], 1.0);
+}
+
 TEST(Monitor, wrong_use_is_counted_and_harmless) {
   TemporaryDirectory directory;
   auto monitor = Monitor::start(quiet(directory));

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -16,6 +17,7 @@ from flopmeter._wrap import Wrapped
 
 T = TypeVar("T")
 _NOTHING = Batch()
+_FINISH_SECONDS = 1.7  # that finish() takes at most, outputs that stand still included
 _LONGEST_ACCUMULATION = 512  # batches without an optimizer step after which a batch counts as a step
 
 
@@ -244,8 +246,9 @@ class Monitor:
             self._hooks.remove()
         if self._replicated is not None:
             self._replicated.remove()
+        deadline = time.monotonic() + _FINISH_SECONDS
         self._core.finish()
-        self._records.join()
+        self._records.join(max(deadline - time.monotonic(), 0))
 
     @property
     def enabled(self) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 from flopmeter import _flopmeter, _setup
 
 _POLL_SECONDS = 0.25
-_JOIN_SECONDS = 2.0
 
 
 def perf_metrics(record: dict[str, Any]) -> dict[str, float]:
@@ -107,7 +106,7 @@ class RecordThread:
                 self._writers.remove(writer)
                 _setup.say(f"an output is dropped after three failures: {type(error).__name__}: {error}")
 
-    def join(self) -> None:
-        """Wait, not for long, until what was recorded is handed over."""
+    def join(self, seconds: float) -> None:
+        """Wait, not for longer than that, until what was recorded is handed over."""
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_JOIN_SECONDS)
+            self._thread.join(seconds)

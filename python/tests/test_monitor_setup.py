@@ -3,6 +3,8 @@
 
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
 import threading
@@ -148,7 +150,7 @@ def test_ranks_come_from_the_launcher(tmp_path, monkeypatch):
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_loader_workers_are_harmless(tmp_path, method):
     monitor = flopmeter.Monitor(tmp_path, console=False)
-    loader = DataLoader(list(range(16)), batch_size=4, num_workers=2, multiprocessing_context=method)
+    loader = DataLoader(list(range(16)), batch_size=4, num_workers=4, multiprocessing_context=method)
     assert len(monitor.wrap(loader)) == 4
     for _ in monitor.wrap(loader):
         with monitor.step(samples=4):
@@ -156,6 +158,23 @@ def test_loader_workers_are_harmless(tmp_path, method):
     monitor.finish()
     assert len(records(tmp_path)) == 4
     assert monitor.status["misuse"] == 0
+
+
+def test_the_process_is_left_as_it_was(tmp_path):
+    def state():
+        handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE)]
+        return (
+            torch.get_num_threads(), torch.get_num_interop_threads(), torch.get_rng_state().tolist(), random.getstate(),
+            torch.cuda.is_initialized(), handlers, dict(os.environ),
+        )  # fmt: skip
+
+    model, tokens = torch.nn.Linear(4, 4), torch.ones(2, 4)
+    before = state()
+    with flopmeter.Monitor(tmp_path, model=model, tensorboard=True, console=False) as monitor:
+        for _ in range(60):  # two of them surveyed
+            with monitor.step(samples=2):
+                model(tokens).sum().backward()
+    assert state() == before
 
 
 def test_a_program_that_forgets_to_finish_leaves_its_records(tmp_path):

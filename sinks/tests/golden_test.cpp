@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <ctime>
 
 namespace flopmeter {
@@ -27,6 +28,20 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.format << "/" << c.name;
 }
 
+/// The messages of an event file without their frames, the time of the start set to 0.
+std::string messages_in(const std::string& events) {
+  std::string messages;
+  for (std::size_t at = 0, number = 0; at + 12 <= events.size(); ++number) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, events.data() + at, sizeof size);
+    std::string message = events.substr(at + 12, size);
+    if (number < 2) message.replace(1, sizeof(double), sizeof(double), '\0');
+    messages += message + "\n";
+    at += 12 + size + 4;
+  }
+  return messages;
+}
+
 class Golden : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -40,7 +55,9 @@ TEST_P(Golden, output_equals_the_stored_file) {
   TemporaryDirectory directory;
   RunInfo run = sample_run(directory.path());
   run.breakdown = c.breakdown;
-  auto sink = make_sink(c.format + ":" + directory.path() + "/out", run);
+  const bool console = c.format == "console";
+  if (console) testing::internal::CaptureStdout();
+  auto sink = make_sink(c.format + ":" + (console ? "stdout" : directory.path() + "/out"), run);
   ASSERT_TRUE(sink) << sink.error().message;
   if (c.name != "empty") {
     for (std::int64_t step = 1; step <= 25; ++step) {
@@ -56,7 +73,9 @@ TEST_P(Golden, output_equals_the_stored_file) {
     }
   }
   ASSERT_TRUE((*sink)->finish({}));
-  const std::string text = read_file(directory.files().at(0));
+  std::string text =
+      console ? testing::internal::GetCapturedStdout() : read_file(directory.files().at(0));
+  if (c.format == "tensorboard") text = messages_in(text);
   const std::string stored = golden_root + "/" + c.format + "/" + c.name;
   if (std::getenv("FLOPMETER_UPDATE_GOLDEN") != nullptr) {
     std::filesystem::create_directories(golden_root + "/" + c.format);
@@ -73,10 +92,13 @@ std::vector<Case> cases() {
                                    "perf_realtime",
                                    "perf_summary",
                                    "training_log",
-                                   "prometheus"}) {
+                                   "prometheus",
+                                   "console",
+                                   "tensorboard"}) {
     for (const std::string name : {"run", "unknown", "empty"}) all.push_back({format, name});
   }
-  for (const std::string format : {"perf_metrics", "perf_realtime", "perf_summary"})
+  for (const std::string format :
+       {"perf_metrics", "perf_realtime", "perf_summary", "console", "tensorboard"})
     all.push_back({format, "breakdown", true});
   return all;
 }

@@ -18,6 +18,7 @@
 namespace flopmeter {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -139,6 +140,7 @@ TEST_P(SinkContract, hostile_names_stay_text) {
   run.convention = run.model;
   run.peaks.device = run.model;
   run.peaks.source = run.model;
+  testing::internal::CaptureStdout();
   {
     const auto sink = make_for(run, "");
     EXPECT_TRUE(sink->write(sample_step(10)));
@@ -147,6 +149,9 @@ TEST_P(SinkContract, hostile_names_stay_text) {
     finding.summary = run.model;
     EXPECT_TRUE(sink->finish({finding}));
   }
+  const std::string shown = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(shown.empty(), GetParam()->name != "console");
+  EXPECT_THAT(shown, Not(AnyOf(HasSubstr("\x1b"), HasSubstr("\xff"))));
   if (GetParam()->name == "tensorboard" || !writes_files()) return;
   const std::string text = written();
   EXPECT_THAT(text, Not(HasSubstr("\xff")));

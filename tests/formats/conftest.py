@@ -21,13 +21,29 @@ def find_example() -> pathlib.Path:
     pytest.skip("monitor_example is not built")
 
 
+def only(directory, pattern):
+    """The one file of that name."""
+    found = sorted(directory.glob(pattern))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def load_events(folder):
+    """What TensorBoard itself reads there."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0})
+    events.Reload()
+    return events
+
+
 @pytest.fixture(scope="session")
 def example():
     path = find_example()
 
-    def run(directory, *arguments, check=True):
+    def run(directory, *arguments, check=True, environment=None):
         command = [str(path), "--perf-log-dir", str(directory), *map(str, arguments)]
-        return subprocess.run(command, check=check, capture_output=True, text=True, timeout=120)
+        variables = {**os.environ, **(environment or {})}
+        return subprocess.run(command, check=check, capture_output=True, text=True, errors="surrogateescape", env=variables, timeout=120)
 
     return run
 

@@ -6,12 +6,7 @@ import re
 import subprocess
 
 import pytest
-
-
-def only(directory, pattern):
-    found = sorted(directory.glob(pattern))
-    assert len(found) == 1, found
-    return found[0]
+from conftest import load_events, only
 
 
 def test_pandas_reads_the_record_stream(run_directory):
@@ -69,13 +64,6 @@ def test_the_training_log_is_an_array_of_steps(run_directory):
     assert {"mfu", "mfu_percent", "step_time", "steps_per_second", "tokens_per_second", "samples_per_second"} == set(log[0]["perf"])
 
 
-def load_events(folder):
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    events = accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0})
-    events.Reload()
-    return events
-
-
 def test_tensorboard_loads_all_tags(run_directory):
     events = load_events(run_directory / "tensorboard")
     tags = set(events.Tags()["scalars"])
@@ -105,27 +93,27 @@ def test_promtool_accepts_the_metrics(run_directory):
     assert b"flopmeter_steps_total" in text
 
 
-@pytest.mark.parametrize("flag, found", [("--perf-breakdown", True), ("--no-perf-breakdown", False)])
-def test_breakdown_shows_phases_on_the_console(example, tmp_path, flag, found):
-    done = example(tmp_path, "--steps", 10, "--perf-console-output", flag)
-    assert done.stderr.startswith("MFU ")
-    assert "\x1b" not in done.stderr
-    assert ("forward" in done.stderr) == found
-
-
-def test_each_flag_changes_the_output(example, tmp_path):
-    quiet = example(tmp_path / "a", "--steps", 10, "--no-perf-console-output", "--perf-log-interval", 5, "--no-perf-memory-tracking")
-    assert quiet.stderr == ""
-    summary = json.loads(only(tmp_path / "a", "perf_summary_*.json").read_text())
-    assert [row["iteration"] for row in summary["iteration_logs"]] == [5, 10]
-    assert summary["final_statistics"]["peak_memory_gb"] is None
-    example(tmp_path / "b", "--steps", 10, "--no-enable-perf-monitor")
-    assert not (tmp_path / "b").exists()
-    for stamp in range(4):
-        (tmp_path / "c").mkdir(exist_ok=True)
-        (tmp_path / "c" / f"perf_metrics_2020010{stamp + 1}_000000.log").write_text("old")
-    example(tmp_path / "c", "--steps", 10, "--perf-max-log-files", 2)
-    assert len(list((tmp_path / "c").glob("perf_metrics_*.log"))) == 2
+def test_hostile_names_stay_text_for_every_reader(example, tmp_path):
+    name = 'a\nb"c\\d\x1b[2J</script>{{x}}\udcff' + 1000 * "x"  # \udcff: a byte that is no UTF-8
+    outputs = ["--perf-breakdown", "--tensorboard", "--perf-csv", "--perf-sink", "training_log"]
+    done = example(
+        tmp_path, "--steps", 30, *outputs, "--perf-prometheus-file", tmp_path / "metrics.prom", "--perf-run-id", name,
+        environment={"FLOPMETER_MODEL": name},
+    )  # fmt: skip
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.stderr)
+    metrics = (tmp_path / "metrics.prom").read_bytes()
+    checked = subprocess.run(["promtool", "check", "metrics"], input=metrics, capture_output=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    shown = name.replace("\udcff", "\ufffd")
+    assert json.loads((tmp_path / "run.json").read_text())["run_id"] == shown
+    summary = json.loads(only(tmp_path, "perf_summary_*.json").read_text())
+    assert summary["session_info"]["model"] == shown
+    assert len(json.loads((tmp_path / "training_log.json").read_text())) == 30
+    assert len([json.loads(line) for line in only(tmp_path, "records_*.jsonl").read_text().splitlines()]) == 30
+    assert len(load_events(tmp_path / "tensorboard").Scalars("perf/mfu")) == 3
+    for path in tmp_path.glob("*.*"):
+        if path.suffix in (".json", ".jsonl", ".log", ".csv"):
+            assert b"\x1b" not in path.read_bytes() and b"</script>" not in path.read_bytes(), path
 
 
 def test_wrong_use_is_one_line_and_exit_2(example, tmp_path):

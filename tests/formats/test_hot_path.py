@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training thread makes no system call between two steps: shown by tracing it."""
+"""What a step costs the training thread: no system call, shown by tracing it, and few instructions, counted by callgrind."""
 
 import re
 import shutil
@@ -8,15 +8,34 @@ import subprocess
 import pytest
 from conftest import ROOT
 
+STEPS = 2000  # that the program takes when it is asked to be quiet
+MOST_INSTRUCTIONS = 4000  # of begin, six phase marks and end
 
-def test_steps_make_no_system_call(tmp_path):
+
+@pytest.fixture
+def program():
+    path = ROOT / "build" / "release" / "monitor" / "flopmeter_hot_path"
+    if not path.exists():
+        pytest.skip("flopmeter_hot_path is not built")
+    return str(path)
+
+
+def test_a_step_takes_few_instructions(program, tmp_path):
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    command = ["valgrind", "--tool=callgrind", "--toggle-collect=one_step*", f"--callgrind-out-file={tmp_path / 'out'}", program, "quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    a_step = int(re.search(r"Collected : (\d+)", done.stderr)[1]) / STEPS
+    print(f"{a_step:.0f} instructions a step")
+    assert 100 < a_step < MOST_INSTRUCTIONS
+
+
+def test_steps_make_no_system_call(program, tmp_path):
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
-    program = ROOT / "build" / "release" / "monitor" / "flopmeter_hot_path"
-    if not program.exists():
-        pytest.skip("flopmeter_hot_path is not built")
     log = tmp_path / "strace"
-    done = subprocess.run(["strace", "-f", "-o", str(log), str(program), "quiet"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["strace", "-f", "-o", str(log), program, "quiet"], capture_output=True, text=True, timeout=300)
     if "Operation not permitted" in done.stderr:
         pytest.skip("tracing is not permitted here")
     assert done.returncode == 0, done.stderr
