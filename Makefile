@@ -15,7 +15,7 @@ build: setup ## build/flopmeter, and the Python package for .venv
 	@tools/build.sh -DFLOPMETER_TESTS=OFF
 
 demo: build ## see it work
-	@tools/demo.sh
+	@build/flopmeter demo
 
 test: ## all tests that fit in a coffee break (.ci/run calls this)
 	@tools/setup.sh test

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``flopmeter run`` costs a training script that knows nothing of it.
 
-    python benchmarks/bench_run_pairs.py [--pairs N] [--steps N]
+    python benchmarks/bench_run_pairs.py [--rounds N] [--steps N] [--add-to FILE]
 
-Each pair is the same script as two processes, alone and under ``flopmeter run``, in random order.  Compared are the
-medians of the step times after step 20; the ratio is the median over pairs with a bootstrap 95 % interval.  A second
-row sets alone against alone: what it shows is noise.  The time to the end of the first step is told apart.
+A round is the same script as three processes: alone, alone again, and under ``flopmeter run``.  They start one after
+another, then train in turns of a few steps, in random order, so that all of them meet the same machine.  Compared are
+the medians of the step times after step 20; the ratio is the median over rounds with a bootstrap 95 % interval.  What
+*alone again* shows is noise.  The time to the end of the first step is told apart, and the losses must be the same bit
+by bit.  ``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "flopmeter"
 SKIPPED = 20  # steps: allocator, caches and the monitor's own calibration settle
+TURN = 5  # steps that a process makes while the others wait
+SIDES = ("alone", "alone again", "flopmeter run")
 
 
-def train(steps: int) -> None:
-    """The script: a small GPT; prints the time of each step, and when the first one ended."""
+def train() -> None:
+    """The script: a small GPT; for each line it is sent, so many steps, and their times and losses as an answer."""
     import torch
 
     sys.path.insert(0, str(ROOT / "python" / "tests"))
@@ -37,27 +41,59 @@ def train(steps: int) -> None:
     model = SmallGpt(vocabulary=1000, layers=4, width=128, heads=4, length=64)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(1000, (4, 64))
-    ends = [time.perf_counter()]
-    for _ in range(steps):
-        model(tokens).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        ends.append(time.perf_counter())
-        if len(ends) == 2:
-            first = time.time()
-    print(json.dumps({"steps": [b - a for a, b in zip(ends, ends[1:])], "first": first}))
+    for line in sys.stdin:
+        answer = []
+        for _ in range(int(line)):
+            begin = time.perf_counter()
+            loss = model(tokens)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            answer.append((time.perf_counter() - begin, loss.item()))
+        print(json.dumps(answer), flush=True)
 
 
-def measure(steps: int, watched: bool, folder: Path) -> tuple[float, float]:
-    """Median step time, and seconds from the start to the end of the first step."""
-    command = [sys.executable, __file__, "--train", str(steps)]
-    if watched:
-        command = [str(PROGRAM), "run", "--dir", str(folder), "--no-console", "--", *command]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("FLOPMETER_")}
-    start = time.time()
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    told = json.loads(done.stdout)
-    return statistics.median(told["steps"][SKIPPED:]), told["first"] - start
+class Process:
+    """The script in a process of its own, and what it told."""
+
+    def __init__(self, watched: bool, folder: Path) -> None:
+        front = [str(PROGRAM), "run", "--dir", str(folder), "--no-console", "--"] if watched else []
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("FLOPMETER_")}
+        command = [*front, sys.executable, __file__, "--train"]
+        self.times: list[float] = []
+        self.losses: list[float] = []
+        begin = time.perf_counter()
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
+        self.steps(1)
+        self.start_up = time.perf_counter() - begin
+
+    def steps(self, count: int) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        for seconds, loss in json.loads(self.process.stdout.readline()):
+            self.times.append(seconds)
+            self.losses.append(loss)
+
+    def finish(self) -> None:
+        self.process.communicate()
+        assert self.process.returncode == 0
+
+
+def one_round(steps: int, folder: Path, generator: random.Random) -> dict[str, list[float]]:
+    """Median step time and start-up of each side."""
+    order = generator.sample(SIDES, len(SIDES))
+    processes = {side: Process(side == "flopmeter run", folder) for side in order}
+    while len(processes["alone"].times) < steps:
+        for side in generator.sample(SIDES, len(SIDES)):
+            processes[side].steps(TURN)
+    for process in processes.values():
+        process.finish()
+    assert len({tuple(process.losses) for process in processes.values()}) == 1, "the losses differ"
+    assert list(folder.glob("records_*")), "the run was not watched"
+    return {side: [statistics.median(each.times[SKIPPED:]), each.start_up] for side, each in processes.items()}
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
@@ -67,36 +103,38 @@ def interval(ratios: list[float]) -> tuple[float, float]:
     return medians[50], medians[-51]
 
 
-def compare(pairs: int, steps: int, second_watched: bool) -> None:
-    ratios, start_ups = [], []
-    generator = random.Random(1)
-    with tempfile.TemporaryDirectory() as folder:
-        for pair in range(pairs):
-            sides = [False, True]
-            generator.shuffle(sides)
-            both = {side: measure(steps, side and second_watched, Path(folder) / str(pair)) for side in sides}
-            ratios.append(both[True][0] / both[False][0])
-            start_ups.append(both[True][1] - both[False][1])
-    low, high = interval(ratios)
-    name = "flopmeter run" if second_watched else "alone again"
-    print(
-        f"{name:14} step time x {statistics.median(ratios):.4f} (95 %: {low:.4f} to {high:.4f}), "
-        f"start-up {1000 * statistics.median(start_ups):+.0f} ms, {pairs} pairs",
-        flush=True,
-    )
+def show(rounds: list[dict[str, list[float]]]) -> None:
+    for side in SIDES[1:]:
+        ratios = [each[side][0] / each["alone"][0] for each in rounds]
+        start_ups = [each[side][1] - each["alone"][1] for each in rounds]
+        low, high = interval(ratios)
+        print(
+            f"{side:14} step time x {statistics.median(ratios):.4f} (95 %: {low:.4f} to {high:.4f}), "
+            f"start-up {1000 * statistics.median(start_ups):+.0f} ms"
+        )
+    step = statistics.median(each["alone"][0] for each in rounds)
+    print(f"{len(rounds)} rounds, a step {1000 * step:.1f} ms, losses equal bit by bit")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--steps", type=int, default=220)
-    parser.add_argument("--train", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--add-to", type=Path, metavar="FILE")
+    parser.add_argument("--train", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.train:
-        train(arguments.train)
+        train()
         return
-    compare(arguments.pairs, arguments.steps, second_watched=False)
-    compare(arguments.pairs, arguments.steps, second_watched=True)
+    kept = arguments.add_to
+    rounds = json.loads(kept.read_text()) if kept and kept.exists() else []
+    generator = random.Random(len(rounds))
+    for _ in range(arguments.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            rounds.append(one_round(arguments.steps, Path(folder), generator))
+        if kept:
+            kept.write_text(json.dumps(rounds))
+    show(rounds)
 
 
 if __name__ == "__main__":

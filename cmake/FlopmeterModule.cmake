@@ -13,7 +13,7 @@ function(flopmeter_flags target)
 endfunction()
 
 # Most of a small file's compile time is the standard library's headers. They are read once for a module where
-# FLOPMETER_PRECOMPILE says so (presets dev and release); tsan, tidy and installed builds go without: no file leans on it.
+# FLOPMETER_PRECOMPILE says so (presets dev and release, `pip install`); tsan and tidy go without: no file leans on it.
 function(flopmeter_precompile target)
   if(FLOPMETER_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <chrono> <cmath> <functional> <map> <memory> <optional>

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds preset `release` and puts the results where people look for them:
 #   build/flopmeter           the program
-#   build/python/flopmeter/   the Python package beside its compiled binding, on .venv's path
+#   .venv/bin/flopmeter       the same, for who activates .venv; the Python package is on its path
 #   tools/build.sh [-D...]    options for configuring, for example -DFLOPMETER_TESTS=OFF
-# The binding is whatever the build puts into build/release/python/flopmeter/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,12 +19,5 @@ cmake --preset release -DFLOPMETER_TORCH="$torch" -DFLOPMETER_PYTHON=ON \
 cmake --build --preset release
 
 ln -sfn release/flopmeter build/flopmeter
-
-# The package is assembled from links, so that an edited .py file needs no new build.
-package=build/python/flopmeter
-rm -rf "$package"
-mkdir -p "$package"
-for part in python/flopmeter/* build/release/python/flopmeter/*; do
-  [ ! -e "$part" ] || ln -sfn "$PWD/$part" "$package/"
-done
-echo "$PWD/build/python" >"$site/flopmeter-build.pth"
+ln -sfn "$PWD/build/flopmeter" .venv/bin/flopmeter
+echo "$PWD/build/release/python" >"$site/flopmeter-build.pth"

@@ -121,6 +121,10 @@ std::vector<Check> check_machine() {
                   {"libmpi.so.40", "libmpi.so.12"},
                   "no MPI",
                   "only ranks started by mpirun need it; install openmpi-bin"),
+          library("MPI adapter",
+                  {"libflopmeter_mpi.so.0"},
+                  "this build has none, or no MPI",
+                  "only ranks started by mpirun need it; make build where libopenmpi-dev is"),
           outputs()};
 }
 

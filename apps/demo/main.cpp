@@ -36,12 +36,12 @@ std::string rate(const PeakTable& peaks, Dtype dtype) {
 }
 
 /// What the diagnosis makes of a run that has just ended.
-void explain(const std::string& directory) {
+void explain(const std::string& program, const std::string& directory) {
   const auto run = open_run(directory);
   if (!run || (*run).ranks().empty()) return;
   const auto diagnosis = diagnose(read_evidence(*run, (*run).ranks().front()));
   if (!diagnosis || (*diagnosis).findings.empty()) return;
-  say("\nwhy act 1 was slow (flopmeter diagnose " + directory + "):");
+  say("\nwhy act 1 was slow (" + program + " diagnose " + directory + "):");
   for (const Finding& finding : (*diagnosis).findings) {
     say("  " + finding.rule +
         (finding.mfu_points ? " costs " + fixed(100 * *finding.mfu_points, 1) + " MFU points: "
@@ -51,17 +51,20 @@ void explain(const std::string& directory) {
   }
 }
 
-void summary(const ActResult& bad, const ActResult& good, const std::string& directory) {
+void summary(const ActResult& bad,
+             const ActResult& good,
+             const std::string& program,
+             const std::string& directory) {
   say("");
   say("MFU " + percent(bad.mfu) + " -> " + percent(good.mfu) + ", " +
       grouped(static_cast<WideInt>(bad.tokens_per_second)) + " -> " +
       grouped(static_cast<WideInt>(good.tokens_per_second)) + " tokens/s, waiting for data " +
       percent(bad.data_share) + " -> " + percent(good.data_share) + " of the time");
   say("records, logs and TensorBoard files: " + directory + "/{slow,repaired}");
-  say("what changed, by cause: flopmeter compare " + directory + "/slow " + directory +
+  say("what changed, by cause: " + program + " compare " + directory + "/slow " + directory +
       "/repaired");
-  say("as a page: flopmeter report " + directory + "/slow -o report.html");
-  say("next: attach it to your own training: README.md");
+  say("as a page: " + program + " report " + directory + "/slow -o report.html");
+  say("next, your own training: " + program + " run -- python train.py");
 }
 
 }  // namespace
@@ -69,9 +72,11 @@ void summary(const ActResult& bad, const ActResult& good, const std::string& dir
 int main(int argc, char** argv) {
   CLI::App app{"Trains a small GPT for real, first badly, then well", "flopmeter-demo"};
   std::string directory = "logs/demo";
+  std::string program = "flopmeter";
   double seconds = 25;
   app.add_option("--dir", directory, "where the run directories go")->capture_default_str();
   app.add_option("--seconds", seconds, "length of each of the two runs")->capture_default_str();
+  app.add_option("--program", program, "the program that the hints name")->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -104,7 +109,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "flopmeter-demo: %s\n", result->error().message.c_str());
     return 1;
   }
-  explain(directory + "/slow");
-  summary(*bad, *good, directory);
+  explain(program, directory + "/slow");
+  summary(*bad, *good, program, directory);
   return 0;
 }

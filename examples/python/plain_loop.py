@@ -4,9 +4,9 @@
 import flopmeter
 import torch
 
-model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64))
+model = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512))
 optimizer = torch.optim.AdamW(model.parameters())
-loader = torch.utils.data.DataLoader(torch.randn(512, 64), batch_size=16)
+loader = torch.utils.data.DataLoader(torch.randn(2048, 512), batch_size=64)
 
 monitor = flopmeter.Monitor("logs/plain_loop", model=model)
 for batch in monitor.wrap(loader):

@@ -71,11 +71,32 @@ def _experts(args: Namespace, layers: int, dense_width: int) -> dict[str, Any]:
     }
 
 
+# They change Megatron's figure, and no family of the catalog has them from these arguments.
+_UNKNOWN = (
+    "attention_output_gate",
+    "experimental_attention_variant",
+    "hybrid_layer_pattern",
+    "hybrid_override_pattern",
+    "is_hybrid_model",
+    "moe_latent_size",
+)
+
+
+def _refuse_unknown(args: Namespace) -> None:
+    names = [name for name in _UNKNOWN if _get(args, name)]
+    if _get(args, "mtp_num_layers", 0) and not _get(args, "multi_latent_attention", False):
+        names.append("mtp_num_layers without multi_latent_attention")
+    if names:
+        raise ValueError(f"the catalog has no model for Megatron's {', '.join(names)}")
+
+
 def model_config(args: Namespace) -> dict[str, Any]:
     """A configuration for ``flopmeter.estimate`` and ``Monitor(model=...)``; GQA, MoE and MLA included.
 
-    Biases and positions follow the nearest family; they do not enter the FLOPs.
+    Biases and positions follow the nearest family; they do not enter the FLOPs.  What no family of the catalog
+    describes is a ValueError.
     """
+    _refuse_unknown(args)
     layers, hidden = int(args.num_layers), int(args.hidden_size)
     gated = bool(_get(args, "swiglu", False))
     width = int(_get(args, "ffn_hidden_size", 4 * hidden))

@@ -21,6 +21,7 @@ from typing import Any
 from flopmeter import _flopmeter
 from flopmeter._megatron_model import model_config
 from flopmeter._monitor import Monitor
+from flopmeter._setup import say
 
 __all__ = [
     "add_arguments",
@@ -99,6 +100,15 @@ def _sizes(args: argparse.Namespace) -> dict[str, int]:
     return {"world_size": world, "data_parallel": int(replicas), "devices": world}
 
 
+def _model(args: argparse.Namespace) -> dict[str, Any] | None:
+    """The model of the arguments; without one the run is watched all the same, without FLOPs."""
+    try:
+        return model_config(args)
+    except ValueError as error:
+        say(f"{error}; FLOPs and MFU stay empty")
+        return None
+
+
 def _dtype(args: argparse.Namespace) -> str:
     if getattr(args, "fp8", None):
         return "fp8"
@@ -120,7 +130,7 @@ def initialize_perf_monitor(args: argparse.Namespace, **more: Any) -> Monitor | 
     _batch = (samples, samples * int(args.seq_length))
     recompute = {"full": "full", "selective": "selective"}.get(getattr(args, "recompute_granularity", None) or "", "none")
     arguments = {
-        "model": model_config(args),
+        "model": _model(args),
         "dtype": _dtype(args),
         "recompute": recompute,
         "find_phases": False,

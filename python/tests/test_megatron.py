@@ -65,6 +65,9 @@ def test_flops_equal_megatrons_formula(name):
         ({"padded_vocab_size": None}, "padded_vocab_size"),
         ({**EXPERTS, "moe_layer_freq": [1]}, "1 entries for 4 layers"),
         ({**EXPERTS, "moe_layer_freq": "[1]*4"}, "parser"),
+        ({"mtp_num_layers": 1}, "mtp_num_layers without multi_latent_attention"),
+        ({**EXPERTS, "moe_latent_size": 16}, "moe_latent_size"),
+        ({"attention_output_gate": True, "is_hybrid_model": True}, "attention_output_gate, is_hybrid_model"),
     ],
 )
 def test_what_cannot_be_told_is_an_error_not_a_guess(more, says):
@@ -89,6 +92,19 @@ def test_without_the_flag_nothing_starts(tmp_path):
     megatron.perf_monitor_start_iteration(1)
     megatron.perf_monitor_end_iteration(1)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_is_not_known_is_watched_without_flops(tmp_path, capsys):
+    parser = megatron.add_arguments(argparse.ArgumentParser())
+    flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path)]
+    monitor = megatron.initialize_perf_monitor(parser.parse_args(flags, arguments({"moe_latent_size": 16})), device="h100")
+    megatron.perf_monitor_start_iteration(1)
+    megatron.perf_monitor_end_iteration(1)
+    megatron.perf_monitor_end_training()
+    assert "no model for Megatron's moe_latent_size; FLOPs and MFU stay empty" in capsys.readouterr().err
+    (row,) = records(tmp_path)
+    assert monitor is not None and row["tokens"] == 32
+    assert (row["model_flops"], row["mfu"]) == (None, None)
 
 
 def test_the_hooks_write_a_run_for_all_devices(tmp_path):

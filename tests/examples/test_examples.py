@@ -56,7 +56,7 @@ def test_a_loop_with_and_without_a_changed_line(tmp_path, command, directory):
     pytest.importorskip("torch")
     run(tmp_path, *command)
     rows = records(tmp_path, directory)
-    assert [(row["model_flops"], row["samples"]) for row in rows] == [(linear(16, 64, 256, 64), 16)] * 32
+    assert [(row["model_flops"], row["samples"]) for row in rows] == [(linear(64, 512, 2048, 512), 64)] * 32
 
 
 @pytest.mark.long  # python/tests hold the callbacks to more

@@ -3,14 +3,20 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
+
 namespace flopmeter {
 namespace {
 
-/// The options are the other program's: all of them are passed on.
+/// The options are the other program's: all of them are passed on, and how this one was called.
 std::function<Exit()> set_up(CLI::App& app) {
   app.prefix_command();
   app.set_help_flag();
-  return [&app] { return exec_helper("flopmeter-demo", app.remaining()); };
+  return [&app] {
+    std::vector<std::string> arguments = app.remaining();
+    arguments.insert(arguments.end(), {"--program", program_invocation_name});
+    return exec_helper("flopmeter-demo", arguments);
+  };
 }
 
 }  // namespace
