@@ -333,7 +333,12 @@ void Monitor::Session::finish() noexcept {
     std::unique_lock lock{mutex_};
     stopping_ = true;
     wake_.notify_all();
-    stopped = done_.wait_for(lock, finish_deadline, [this] { return stopped_; });
+    const auto is_stopped = [this] { return stopped_; };
+    stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+    if (!stopped) {
+      broadcast_.stop();  // no longer than that for a late rank
+      stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+    }
   }
   if (stopped) {
     thread_.join();
