@@ -69,7 +69,7 @@ Monitor::Session::Session(Options options, Connections connections)
       noter_(options_, connections_, convention_, ring_),
       generation_(fork_generation()),
       builder_(connections_.peaks),
-      resolver_(options_, connections_.estimator, noter_.plan()),
+      resolver_(options_, connections_.estimator, connections_.world, noter_.plan()),
       broadcast_(options_.broadcast ? connections_.exchange : nullptr,
                  options_.log_interval,
                  std::chrono::milliseconds{options_.broadcast_deadline}),
@@ -97,6 +97,8 @@ void Monitor::Session::prepare_directory() {
   run_.rank = connections_.world.rank;
   run_.world_size = connections_.world.size;
   run_.data_parallel = data_parallel_of(connections_.world);
+  run_.equal_ranks = connections_.world.pipeline_parallel == 1 &&
+                     connections_.world.expert_parallel == 1 && !connections_.replicated;
   run_.local_rank = connections_.world.local_rank;
   run_.host = connections_.world.host;
   run_.log_interval = options_.log_interval;

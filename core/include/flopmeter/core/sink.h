@@ -28,6 +28,7 @@ struct RunInfo {
   int world_size = 1;
   int data_parallel =
       1;  ///< ranks that work on different samples; totals of samples and tokens scale with it
+  bool equal_ranks = true;  ///< the layout gives all ranks the same work: one's count tells all
   int local_rank = 0;
   std::string host;  ///< empty: not known
   int log_interval = 10;
