@@ -99,6 +99,8 @@ void Monitor::Session::prepare_directory() {
   run_.data_parallel = data_parallel_of(connections_.world);
   run_.equal_ranks = connections_.world.pipeline_parallel == 1 &&
                      connections_.world.expert_parallel == 1 && !connections_.replicated;
+  if (const World& world = connections_.world; world.pipeline_parallel > 1)
+    run_.role = role_of(world.rank, world.pipeline_parallel, world.pipeline_stride);
   run_.local_rank = connections_.world.local_rank;
   run_.host = connections_.world.host;
   run_.log_interval = options_.log_interval;
