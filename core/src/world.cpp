@@ -70,4 +70,9 @@ int tensor_rank_of(const World& world) {
   return world.rank % std::max(1, world.tensor_parallel);
 }
 
+int role_of(int rank, int pipeline_parallel, int pipeline_stride) {
+  if (pipeline_parallel <= 1) return 0;
+  return pipeline_stride > 0 ? rank / pipeline_stride % pipeline_parallel : rank;
+}
+
 }  // namespace flopmeter

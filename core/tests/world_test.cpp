@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/flop_estimator.h>
 #include <flopmeter/core/world.h>
 
 #include <gtest/gtest.h>
@@ -52,6 +53,33 @@ TEST(World, what_is_not_said_of_the_layout_follows_from_the_rest) {
   EXPECT_EQ(data_parallel_of(world), 8);
   EXPECT_EQ(tensor_rank_of(world), 0);
   EXPECT_EQ(data_parallel_of({.size = 2, .tensor_parallel = 4}), 1);
+}
+
+TEST(World, ranks_of_one_pipeline_stage_have_one_role) {
+  EXPECT_EQ(role_of(5, 1, 0), 0);
+  EXPECT_EQ(role_of(5, 4, 2), 2);  // 0 0 1 1 2 2 3 3, as Megatron places them
+  EXPECT_EQ(role_of(5, 2, 1), 1);  // 0 1 0 1 …
+  EXPECT_EQ(role_of(5, 2, 0), 5);  // who knows
+}
+
+TEST(World, shares_of_a_batch_are_even_and_add_up) {
+  FlopEstimate batch;
+  batch.model[0] = 1'000'000'007;
+  batch.hardware[0] = 1'000'000'009;
+  batch.recompute = 2;
+  FlopEstimate sum;
+  for (int rank = 0; rank < 8; ++rank) {  // two replicas of four ranks
+    const FlopEstimate share = share_of(batch, 8, 2, rank);
+    EXPECT_LE(share.model[0] - 250'000'001, 1U);
+    sum.model[0] += share.model[0];
+    sum.hardware[0] += share.hardware[0];
+    sum.recompute += share.recompute;
+  }
+  EXPECT_EQ(sum.model[0], 2 * batch.model[0]);
+  EXPECT_EQ(sum.hardware[0], 2 * batch.hardware[0]);
+  EXPECT_EQ(sum.recompute, 2 * batch.recompute);
+  EXPECT_EQ(share_of(batch, 1, 1, 0).model[0], batch.model[0]);
+  EXPECT_EQ(share_of(batch, 4, 4, 3).model[0], batch.model[0]);
 }
 
 }  // namespace

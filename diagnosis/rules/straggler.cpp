@@ -11,31 +11,36 @@
 namespace flopmeter {
 namespace {
 
-constexpr double least_lag = 0.10;  // of the other ranks' median
+double work(const RankFigures& rank) {
+  return rank.step_seconds - rank.communication_seconds;
+}
+
+/// Slow at its work; or only late, where nobody knows how much work it has.
+bool holds_others_up(const RankFigures& rank) {
+  return rank.verdict == Verdict::slow ||
+         (rank.verdict == Verdict::late && rank.flops_per_second == 0);
+}
 
 std::optional<Finding> find(const Inquiry& inquiry) {
   const auto& ranks = inquiry.evidence.ranks;
-  if (ranks.size() < 2) return std::nullopt;
-  const auto work = [](const RankFigures& rank) {
-    return rank.step_seconds - rank.communication_seconds;
-  };
-  const auto slowest = std::max_element(
-      ranks.begin(), ranks.end(), [&](const auto& a, const auto& b) { return work(a) < work(b); });
+  const RankFigures* slowest = nullptr;
+  for (const RankFigures& rank : ranks) {
+    if (holds_others_up(rank) && (slowest == nullptr || work(rank) > work(*slowest)))
+      slowest = &rank;
+  }
+  if (slowest == nullptr) return std::nullopt;
   std::vector<const RankFigures*> others;
   for (const RankFigures& rank : ranks) {
-    if (rank.rank != slowest->rank) others.push_back(&rank);
+    if (&rank != slowest) others.push_back(&rank);
   }
-  std::nth_element(others.begin(),
-                   others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2),
-                   others.end(),
-                   [&](const auto* a, const auto* b) { return work(*a) < work(*b); });
-  const RankFigures& typical = *others[others.size() / 2];
+  const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+  std::nth_element(others.begin(), middle, others.end(), [](const auto* a, const auto* b) {
+    return work(*a) < work(*b);
+  });
+  const RankFigures& typical = **middle;
   const double lag = work(*slowest) - work(typical);
-  if (!(lag > least_lag * work(typical))) return std::nullopt;
-  // More time for more work is no fault of the rank.
+  if (!(lag > 0)) return std::nullopt;  // it has so little to do that nobody waits for it
   const bool rates_known = slowest->flops_per_second > 0 && typical.flops_per_second > 0;
-  if (rates_known && slowest->flops_per_second > 0.95 * typical.flops_per_second)
-    return std::nullopt;
   const auto lost =
       std::min<std::int64_t>(std::llround(lag * 1e9 * static_cast<double>(inquiry.sums.steps)),
                              inquiry.waterfall.total / 2);
@@ -60,13 +65,20 @@ std::optional<Finding> find(const Inquiry& inquiry) {
 Evidence with_ranks(double slow_seconds) {
   Evidence window = example_window(
       [&](StepRecord& record) { prolong(record, Phase::communication, slow_seconds); });
+  std::vector<RankWindows> ranks;
   for (int rank = 0; rank < 4; ++rank) {
-    const double own = rank == 2 ? 0.1 + slow_seconds : 0.1;
-    window.ranks.push_back({.rank = rank,
-                            .step_seconds = 0.1 + slow_seconds,
-                            .communication_seconds = 0.1 + slow_seconds - own,
-                            .flops_per_second = 5e10 / own});
+    const double waited = rank == 2 ? 0 : slow_seconds;
+    ranks.push_back({.rank = rank});
+    for (std::int64_t i = 0; i < 3; ++i) {
+      ranks.back().windows.push_back({.index = i,
+                                      .steps = 1,
+                                      .seconds = 0.1 + slow_seconds,
+                                      .flops = 5e9,
+                                      .waited = waited,
+                                      .communicated = waited});
+    }
   }
+  window.ranks = compare_ranks(ranks);
   return window;
 }
 

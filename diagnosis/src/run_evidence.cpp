@@ -14,6 +14,7 @@ using Json = nlohmann::json;
 constexpr std::int64_t warming_up = 3;  // first steps of a process
 constexpr std::size_t most_ranks = 64;
 constexpr std::size_t steps_of_ranks = 200;
+constexpr int default_window = 10;
 
 Phase phase_named(std::string_view name) {
   for (std::size_t i = 0; i < phase_count; ++i) {
@@ -39,26 +40,12 @@ SurveyRow row_of(const Json& json) {
   return row;
 }
 
-RankFigures figures_of(const RunDirectory& run, int rank) {
-  RankFigures figures;
-  figures.rank = rank;
-  double flops = 0;
-  double count = 0;
+RankWindows windows_of(const RunDirectory& run, int rank) {
+  WindowSums sums{run.description, rank, run.description.log_interval.value_or(default_window)};
   for (const StepRecord& record : read_window(run, rank, steps_of_ranks)) {
-    if (record.effective_step < warming_up) continue;
-    figures.step_seconds += record.step_seconds.value;
-    figures.communication_seconds +=
-        record.phases[static_cast<std::size_t>(Phase::communication)].value_or(Seconds{}).value;
-    flops += static_cast<double>(record.hardware_flops.value_or(Flops{}).value);
-    ++count;
+    if (record.effective_step >= warming_up) sums.add(record);
   }
-  const double work = figures.step_seconds - figures.communication_seconds;
-  if (work > 0) figures.flops_per_second = flops / work;
-  if (count > 0) {
-    figures.step_seconds /= count;
-    figures.communication_seconds /= count;
-  }
-  return figures;
+  return sums.windows();
 }
 
 /// The layout's pipeline stages, where run.json tells them.
@@ -127,10 +114,10 @@ Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most) {
   const std::vector<int> ranks = run.ranks();
   if (ranks.size() < 2) return evidence;
   const std::size_t stride = (ranks.size() + most_ranks - 1) / most_ranks;
-  for (std::size_t i = 0; i < ranks.size(); i += stride) {
-    auto figures = figures_of(run, ranks[i]);
-    if (figures.step_seconds > 0) evidence.ranks.push_back(figures);
-  }
+  std::vector<RankWindows> windows;
+  for (std::size_t i = 0; i < ranks.size(); i += stride)
+    windows.push_back(windows_of(run, ranks[i]));
+  evidence.ranks = compare_ranks(windows);
   return evidence;
 }
 

@@ -7,6 +7,15 @@
 
 namespace flopmeter {
 
+std::string Broadcast::what_failed() const {
+  const std::string deadline = std::to_string(deadline_.count()) + " ms";
+  return (exchange_->rank() == 0 ? "a rank is late or gone: it did not take rank 0's measurement "
+                                 : "rank 0 is late or gone: its measurement did not come ") +
+         (stop_.stop_requested()
+              ? "before this rank's run ended, and the deadline of " + deadline + " was cut short"
+              : "within " + deadline);
+}
+
 std::optional<std::string> Broadcast::share(StepRecord& record) {
   if (record.effective_step <= last_step_)
     return std::nullopt;  // beside a step, or none of its own
@@ -18,13 +27,12 @@ std::optional<std::string> Broadcast::share(StepRecord& record) {
                  .known = record.model_flops ? 1 : 0,
                  .flops = flops_of(record)};
     }
-    const bool done =
-        exchange_->broadcast(std::as_writable_bytes(std::span{&message, 1}), deadline_);
+    const bool done = exchange_->broadcast(
+        std::as_writable_bytes(std::span{&message, 1}), deadline_, stop_.get_token());
     if (!done || message.effective_step != record.effective_step) {
       trouble = done
                     ? "rank 0's measurement came for another step: ranks do not take the same steps"
-                    : "rank 0's measurement was not exchanged within " +
-                          std::to_string(deadline_.count()) + " ms";
+                    : what_failed();
       *trouble += "; it is not tried again, and ranks that do not measure show what came last";
       exchange_ = nullptr;
     } else if (exchange_->rank() != 0 && message.known != 0) {

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace flopmeter {
@@ -24,7 +25,12 @@ class Broadcast {
   /// the next ones come.  Returns what is to be said when it is given up, once.
   std::optional<std::string> share(StepRecord& record);
 
+  /// The run ends: what is under way is waited for no longer.  From any thread.
+  void stop() { stop_.request_stop(); }
+
  private:
+  [[nodiscard]] std::string what_failed() const;
+
   /// What goes over the wire between processes of one program.
   struct Message {
     std::int64_t effective_step = 0;
@@ -37,6 +43,7 @@ class Broadcast {
   std::chrono::milliseconds deadline_;
   std::int64_t last_step_ = -1;
   std::optional<Message> received_;
+  std::stop_source stop_;
 };
 
 }  // namespace flopmeter

@@ -66,9 +66,10 @@ std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
   if (found != estimates_.end()) return found->second;
   const auto made = estimator_->estimate(slot.shape.view(slot.record.micro_steps));
   if (!made) return std::nullopt;
+  const FlopEstimate own = share_of(*made, world_.size, data_parallel_of(world_), world_.rank);
   if (estimates_.size() >= most_shapes) estimates_.clear();
-  estimates_.emplace(slot.shape.signature, *made);
-  return made;
+  estimates_.emplace(slot.shape.signature, own);
+  return own;
 }
 
 std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,

@@ -8,6 +8,7 @@
 #include "shape_fit.h"
 #include "slot.h"
 
+#include <flopmeter/core/world.h>
 #include <flopmeter/monitor/options.h>
 
 #include <cstdint>
@@ -23,8 +24,11 @@ FlopEstimate flops_of(const StepRecord& record);
 
 class FlopResolver {
  public:
-  FlopResolver(Options options, const FlopEstimator* estimator, MeasurePlan& plan)
-      : options_(std::move(options)), estimator_(estimator), plan_(plan) {}
+  FlopResolver(Options options, const FlopEstimator* estimator, World world, MeasurePlan& plan)
+      : options_(std::move(options)),
+        estimator_(estimator),
+        world_(std::move(world)),
+        plan_(plan) {}
 
   void resolve(Slot& slot);
   /// Hardware counters work: what their FLOPs count as, and known FLOPs over those they saw.
@@ -47,6 +51,7 @@ class FlopResolver {
 
   Options options_;
   const FlopEstimator* estimator_;
+  World world_;
   MeasurePlan& plan_;
   std::unordered_map<std::uint64_t, FlopEstimate> estimates_;
   std::unordered_map<std::uint64_t, Measured> measured_;

@@ -201,6 +201,10 @@ Result<void> write_run_json(const Options& options,
       .field("data_parallel", run.data_parallel)
       .field("tensor_parallel", connections.world.tensor_parallel)
       .field("pipeline_parallel", connections.world.pipeline_parallel)
+      .field("pipeline_stride",
+             connections.world.pipeline_stride > 0
+                 ? std::optional{connections.world.pipeline_stride}
+                 : std::nullopt)
       .field("context_parallel", connections.world.context_parallel)
       .field("expert_parallel", connections.world.expert_parallel)
       .field("devices_per_rank", connections.devices);

@@ -73,7 +73,7 @@ Monitor::Session::Session(Options options, Connections connections)
       noter_(options_, connections_, convention_, ring_),
       generation_(fork_generation()),
       builder_(connections_.peaks),
-      resolver_(options_, connections_.estimator, noter_.plan()),
+      resolver_(options_, connections_.estimator, connections_.world, noter_.plan()),
       broadcast_(options_.broadcast ? connections_.exchange : nullptr,
                  options_.log_interval,
                  std::chrono::milliseconds{options_.broadcast_deadline}),
@@ -103,6 +103,10 @@ void Monitor::Session::prepare_directory() {
   run_.rank = connections_.world.rank;
   run_.world_size = connections_.world.size;
   run_.data_parallel = data_parallel_of(connections_.world);
+  run_.equal_ranks = connections_.world.pipeline_parallel == 1 &&
+                     connections_.world.expert_parallel == 1 && !connections_.replicated;
+  if (const World& world = connections_.world; world.pipeline_parallel > 1)
+    run_.role = role_of(world.rank, world.pipeline_parallel, world.pipeline_stride);
   run_.local_rank = connections_.world.local_rank;
   run_.host = connections_.world.host;
   run_.log_interval = options_.log_interval;
@@ -331,7 +335,12 @@ void Monitor::Session::finish() noexcept {
     std::unique_lock lock{mutex_};
     stopping_ = true;
     wake_.notify_all();
-    stopped = done_.wait_for(lock, finish_deadline, [this] { return stopped_; });
+    const auto is_stopped = [this] { return stopped_; };
+    stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+    if (!stopped) {
+      broadcast_.stop();  // no longer than that for a late rank
+      stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+    }
   }
   if (stopped) {
     thread_.join();

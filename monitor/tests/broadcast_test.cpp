@@ -11,6 +11,7 @@ namespace flopmeter {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 using namespace std::chrono_literals;
 
 /// A wire: what rank 0 put on it last.
@@ -24,9 +25,11 @@ class WireExchange final : public Exchange {
   WireExchange(Wire& wire, int rank) : wire_(wire), rank_(rank) {}
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int world_size() const override { return 2; }
-  bool broadcast(std::span<std::byte> bytes, std::chrono::milliseconds) override {
+  bool broadcast(std::span<std::byte> bytes,
+                 std::chrono::milliseconds,
+                 const std::stop_token& stop) override {
     ++calls;
-    if (wire_.cut) return false;
+    if (wire_.cut || stop.stop_requested()) return false;
     if (rank_ == 0) {
       wire_.bytes.assign(bytes.begin(), bytes.end());
     } else {
@@ -86,6 +89,19 @@ TEST(Broadcast, is_given_up_once_when_the_deadline_passes) {
   record = step(2);
   EXPECT_FALSE(receiver.share(record));
   EXPECT_EQ(second.calls, 2);
+}
+
+TEST(Broadcast, a_run_that_ends_first_says_who_was_late_and_what_the_deadline_was) {
+  Wire wire;
+  for (const int rank : {0, 1}) {
+    WireExchange exchange{wire, rank};
+    Broadcast broadcast{&exchange, 1, 30s};
+    broadcast.stop();
+    StepRecord record = step(0, 5);
+    const std::string said = broadcast.share(record).value_or("");
+    EXPECT_THAT(said, StartsWith(rank == 0 ? "a rank is late" : "rank 0 is late"));
+    EXPECT_THAT(said, HasSubstr("before this rank's run ended, and the deadline of 30000 ms"));
+  }
 }
 
 TEST(Broadcast, a_figure_for_another_step_is_not_taken) {

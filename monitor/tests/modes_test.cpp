@@ -77,6 +77,7 @@ struct Rig {
   TestEstimator estimator;
   Options options = quiet(directory);
   bool with_estimator = true;
+  World world;
 
   Rig() { HandClock::reset(); }
 
@@ -86,6 +87,7 @@ struct Rig {
     connections.source = &source;
     if (with_estimator) connections.estimator = other != nullptr ? other : &estimator;
     connections.peaks.set(Dtype::bf16, {1e12});
+    connections.world = world;
     return Monitor::start(options, std::move(connections));
   }
   void step(Monitor& monitor, std::int64_t batch = 4, std::int64_t length = 128, double scale = 1) {
@@ -195,6 +197,23 @@ TEST(Modes, estimate_never_counts) {
   EXPECT_EQ(run.records()[7]["flops_source"], "estimate");
   EXPECT_EQ(run.records()[7]["model_flops"].get<std::uint64_t>(),
             12 * TestEstimator::forward_of(128));
+}
+
+TEST(Modes, ranks_that_share_their_samples_estimate_a_share_each) {
+  for (const Mode mode : {Mode::estimate, Mode::automatic}) {
+    Rig run;
+    run.options.mode = mode;
+    run.world = {.size = 8, .tensor_parallel = 2, .pipeline_parallel = 2};
+    {
+      auto monitor = run.start();
+      run.step(*monitor, 4, 128, 0.25);  // and execute no more than that
+      EXPECT_EQ(monitor->status().measurements, mode == Mode::estimate ? 0U : 1U);
+    }
+    const Json record = run.records()[0];
+    EXPECT_EQ(record["flops_source"], mode == Mode::estimate ? "estimate" : "counted");
+    EXPECT_EQ(record["model_flops"], 3 * TestEstimator::forward_of(128));
+    EXPECT_EQ(record["estimated_flops"], 3 * TestEstimator::forward_of(128));
+  }
 }
 
 TEST(Modes, smart_calibrates_and_counts_anew_every_n_steps) {

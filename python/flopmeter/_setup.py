@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from flopmeter import _flopmeter
 from flopmeter._adapter import AdapterUnavailable, torch_adapter
+from flopmeter._layout import learn_layout
 from flopmeter._models import find_model, stored_form
 from flopmeter._modules import ModuleHooks
 from flopmeter._peaks import find_peaks
@@ -217,12 +218,19 @@ def _source(replicated: bool) -> Any:
         return None
 
 
-def world_of(rank: int | None, world_size: int | None, data_parallel: int | None) -> _flopmeter.World:
+def _distributed() -> Any:
+    """torch.distributed, where it is initialized."""
+    distributed = getattr(torch_module(), "distributed", None)
+    return distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
+
+
+def world_of(rank: int | None, world_size: int | None, data_parallel: int | None, model: Any) -> _flopmeter.World:
     """This process among its ranks: as given, as torch knows it, as the launcher says, or alone."""
     world = _flopmeter.World()
-    distributed = getattr(torch_module(), "distributed", None)
-    if rank is None and distributed is not None and distributed.is_available() and distributed.is_initialized():
-        rank, world_size = distributed.get_rank(), world_size or distributed.get_world_size()
+    if (distributed := _distributed()) is not None:
+        if rank is None:
+            rank, world_size = distributed.get_rank(), world_size or distributed.get_world_size()
+        learn_layout(world, distributed, _module(model))
     if rank is not None:
         world.rank = rank
     world.size = world_size or max(world.size, world.rank + 1)
@@ -237,8 +245,8 @@ def exchange_of(options: _flopmeter.Options) -> int:
     """
     if options.values()["broadcast"] != "true" or options.values()["enabled"] != "true":
         return 0
-    distributed = getattr(torch_module(), "distributed", None)
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+    distributed = _distributed()
+    if distributed is None:
         say("broadcast: torch.distributed is not initialized, so each rank measures for itself; make the monitor after it")
         return 0
     group = distributed.new_group(backend="gloo")

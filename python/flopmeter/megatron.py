@@ -90,14 +90,18 @@ def monitor_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _sizes(args: argparse.Namespace) -> dict[str, int]:
-    """Ranks and replicas; one device a rank."""
+    """Ranks, and how the work is split over them."""
+    sizes = {
+        "tensor_parallel": "tensor_model_parallel_size",
+        "pipeline_parallel": "pipeline_model_parallel_size",
+        "context_parallel": "context_parallel_size",
+        "expert_parallel": "expert_model_parallel_size",
+    }
+    layout = {ours: int(getattr(args, name, None) or 1) for ours, name in sizes.items()}
     world = int(getattr(args, "world_size", None) or os.environ.get("WORLD_SIZE") or 1)
-    names = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
-    split = 1
-    for name in names:
-        split *= int(getattr(args, name, None) or 1)
+    split = layout["tensor_parallel"] * layout["pipeline_parallel"] * layout["context_parallel"]
     replicas = getattr(args, "data_parallel_size", None) or max(1, world // split)
-    return {"world_size": world, "data_parallel": int(replicas), "devices": world}
+    return {"world_size": world, "data_parallel": int(replicas), **layout}
 
 
 def _model(args: argparse.Namespace) -> dict[str, Any] | None:
@@ -118,15 +122,17 @@ def _dtype(args: argparse.Namespace) -> str:
 def initialize_perf_monitor(args: argparse.Namespace, **more: Any) -> Monitor | None:
     """Start the monitor if ``--enable-perf-monitor`` was given.
 
-    FLOPs are those of the global batch on all devices, from the arguments: fused kernels hide from a count, and
-    under tensor, pipeline and context parallelism one rank sees only its share.  ``more``: arguments of Monitor.
+    FLOPs come from the arguments, since fused kernels hide from a count: each rank's are an even share of its
+    data-parallel replica's, so that the ranks together have those of the global batch.  ``more``: arguments of Monitor.
     """
     global _monitor, _batch
     options = monitor_options(args)
     if options.pop("enabled", "false") in (False, "false"):
         _monitor = None
         return None
-    samples = int(getattr(args, "global_batch_size", None) or getattr(args, "micro_batch_size", None) or 1)
+    sizes = _sizes(args)
+    of_a_replica = int(getattr(args, "global_batch_size", None) or 0) // sizes["data_parallel"]
+    samples = of_a_replica or int(getattr(args, "micro_batch_size", None) or 1)
     _batch = (samples, samples * int(args.seq_length))
     recompute = {"full": "full", "selective": "selective"}.get(getattr(args, "recompute_granularity", None) or "", "none")
     arguments = {
@@ -134,7 +140,7 @@ def initialize_perf_monitor(args: argparse.Namespace, **more: Any) -> Monitor | 
         "dtype": _dtype(args),
         "recompute": recompute,
         "find_phases": False,
-        **_sizes(args),
+        **sizes,
         **options,
     }
     if arguments.get("mode") == "auto":

@@ -236,7 +236,11 @@ void bind_monitor(py::module_& m) {
       .def_readwrite("size", &World::size)
       .def_readwrite("data_parallel", &World::data_parallel)
       .def_readwrite("tensor_parallel", &World::tensor_parallel)
-      .def_readwrite("tensor_rank", &World::tensor_rank);
+      .def_readwrite("pipeline_parallel", &World::pipeline_parallel)
+      .def_readwrite("context_parallel", &World::context_parallel)
+      .def_readwrite("expert_parallel", &World::expert_parallel)
+      .def_readwrite("tensor_rank", &World::tensor_rank)
+      .def_readwrite("pipeline_stride", &World::pipeline_stride);
   using P = PythonMonitor;
   py::class_<P>(m, "Monitor", "The monitor as C++ has it.")
       .def(py::init<const Options&,

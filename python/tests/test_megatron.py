@@ -107,7 +107,7 @@ def test_a_model_that_is_not_known_is_watched_without_flops(tmp_path, capsys):
     assert (row["model_flops"], row["mfu"]) == (None, None)
 
 
-def test_the_hooks_write_a_run_for_all_devices(tmp_path):
+def test_the_hooks_write_a_ranks_share_of_the_global_batch(tmp_path):
     parser = megatron.add_arguments(argparse.ArgumentParser())
     flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path), "--perf-log-interval", "2"]
     layout = {"world_size": 8, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2, "context_parallel_size": 1}
@@ -121,7 +121,7 @@ def test_the_hooks_write_a_run_for_all_devices(tmp_path):
     rows = records(tmp_path)
     expected = flopmeter.estimate(megatron.model_config(args), seq_len=32, batch=16)["flops"]["model"]
     assert [(row["step"], row["model_flops"], row["devices"], row["samples"]) for row in rows] == [
-        (i, expected, 8, 16) for i in range(1, 5)
+        (i, expected // 8, 1, 8) for i in range(1, 5)
     ]
     assert rows[0]["mfu"] == pytest.approx(expected / rows[0]["step_seconds"] / (8 * monitor.peaks.peaks["bf16"]))
     summary = json.loads(next(tmp_path.glob("perf_summary_*.json")).read_text())

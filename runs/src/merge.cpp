@@ -13,12 +13,7 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::size_t kept_windows = 64;  // of each rank: enough for its history
 constexpr int default_window = 10;
-
-double value_or_zero(const std::optional<Seconds>& seconds) {
-  return seconds ? seconds->value : 0;
-}
 
 /// What a stream of one rank was part of.
 struct Stream {
@@ -30,7 +25,10 @@ struct Stream {
 /// Reads one rank's streams, newest first, so that a step done again counts as it was done last.
 class RankReading {
  public:
-  RankReading(int rank, int window_steps) : window_steps_(window_steps) { summary_.rank = rank; }
+  RankReading(const RunDescription& run, int rank, int window_steps)
+      : windows_(run, rank, window_steps) {
+    summary_.rank = rank;
+  }
 
   void read(const std::vector<RankFile>& files, WorldSums& world, std::vector<Stream>& streams) {
     std::int64_t done_later = std::numeric_limits<std::int64_t>::max();
@@ -59,13 +57,7 @@ class RankReading {
   }
 
   [[nodiscard]] RankSummary& summary() { return summary_; }
-  /// The newest windows.
-  [[nodiscard]] RankWindows take_windows() {
-    RankWindows taken{.rank = summary_.rank};
-    while (windows_.size() > kept_windows) windows_.erase(windows_.begin());
-    for (auto& [index, window] : windows_) taken.windows.push_back(window);
-    return taken;
-  }
+  [[nodiscard]] RankWindows windows() const { return windows_.windows(); }
 
  private:
   void add(const StepRecord& record) {
@@ -87,37 +79,17 @@ class RankReading {
       summary_.overlapped_seconds =
           summary_.overlapped_seconds.value_or(0) + record.overlapped_communication->value;
     }
-    add_window(record, waited);
-    if (windows_.size() > 2 * kept_windows) windows_.erase(windows_.begin());
-  }
-
-  void add_window(const StepRecord& record, const std::optional<Seconds>& waited) {
-    const std::int64_t index = record.step / window_steps_;
-    const auto [at, fresh] = windows_.try_emplace(index);
-    RankWindow& window = at->second;
-    window.index = index;
-    ++window.steps;
-    window.seconds += record.step_seconds.value;
-    // A window speaks only of what all its steps know.
-    const auto sum = [fresh = fresh](std::optional<double>& total, std::optional<double> part) {
-      total = part && (fresh || total) ? std::optional{total.value_or(0) + *part} : std::nullopt;
-    };
-    sum(window.flops,
-        record.model_flops ? std::optional{static_cast<double>(record.model_flops->value)}
-                           : std::nullopt);
-    sum(window.waited, waited ? std::optional{waited->value} : std::nullopt);
-    sum(window.communicated,
-        waited ? std::optional{waited->value + value_or_zero(record.overlapped_communication)}
-               : std::nullopt);
+    for (std::size_t i = 0; i < phase_count; ++i)
+      summary_.phase_seconds[i] += record.phases[i].value_or(Seconds{}).value;
+    windows_.add(record);
   }
 
   void finish() {
     if (mfu_seconds_ > 0) summary_.mfu = ideal_seconds_ / mfu_seconds_;
   }
 
-  int window_steps_;
   RankSummary summary_;
-  std::map<std::int64_t, RankWindow> windows_;
+  WindowSums windows_;
   double ideal_seconds_ = 0;
   double mfu_seconds_ = 0;
 };
@@ -189,9 +161,9 @@ MergedRun merge_ranks(const RunDirectory& run, const MergeOptions& options) {
   for (auto file = run.files.begin(); file != run.files.end();) {
     const auto end = std::find_if(
         file, run.files.end(), [rank = file->rank](const RankFile& f) { return f.rank != rank; });
-    RankReading reading{file->rank, merged.window_steps};
+    RankReading reading{run.description, file->rank, merged.window_steps};
     reading.read({file, end}, world, streams);
-    windows.push_back(reading.take_windows());
+    windows.push_back(reading.windows());
     ranks.emplace(file->rank, reading.summary());
     file = end;
   }

@@ -79,6 +79,14 @@ class Pricer {
  public:
   explicit Pricer(std::unique_ptr<FlopEstimator> estimator) : estimator_(std::move(estimator)) {}
 
+  /// This rank's part of it.
+  std::optional<FlopEstimate> price(const std::string& text, const StepRecord& record) {
+    const auto& whole = price(text);
+    if (!whole) return std::nullopt;
+    return share_of(*whole, record.world_size, record.data_parallel, record.rank);
+  }
+
+ private:
   const std::optional<FlopEstimate>& price(const std::string& text) {
     const auto found = known_.find(text);
     if (found != known_.end()) return found->second;
@@ -91,7 +99,6 @@ class Pricer {
     return known_.emplace(text, flops).first->second;
   }
 
- private:
   std::unique_ptr<FlopEstimator> estimator_;
   std::unordered_map<std::string, std::optional<FlopEstimate>> known_;
 };
@@ -164,7 +171,7 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
       RecomputedStep step{.step = record->step, .rank = record->rank, .tag = record->tag};
       step.stored = figures_of(*record);
       const std::string batch = batch_of(line);
-      const auto& flops = as_asked.price(batch);
+      const auto flops = as_asked.price(batch, *record);
       if (flops) {
         record->model_flops_by_dtype = flops->model;
         record->hardware_flops_by_dtype = flops->hardware;
@@ -175,7 +182,7 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
       } else {
         ++result.without_batch;
       }
-      if (const auto& own = as_stored.price(batch); own && step.stored.model_flops) {
+      if (const auto own = as_stored.price(batch, *record); own && step.stored.model_flops) {
         const auto expected = static_cast<double>(sum(own->model).value);
         const auto found = static_cast<double>(step.stored.model_flops->value);
         if (sum(own->model).value != step.stored.model_flops->value) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/text.h>
+#include <flopmeter/core/world.h>
 #include <flopmeter/runs/record_reader.h>
 #include <flopmeter/runs/run_directory.h>
 
@@ -71,6 +72,8 @@ RunDescription read_description(const Json& run) {
   const Json& world = member(run, "world");
   description.world_size = count_of(world, "size");
   description.data_parallel = count_of(world, "data_parallel");
+  description.pipeline_parallel = count_of(world, "pipeline_parallel");
+  description.pipeline_stride = count_of(world, "pipeline_stride");
   description.devices_per_rank = count_of(world, "devices_per_rank");
   description.log_interval = count_of(run, "log_interval");
   if (const Json& details = member(run, "details"); details.is_object())
@@ -97,6 +100,10 @@ std::optional<RankFile> stream_of(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+int RunDescription::role(int rank) const {
+  return role_of(rank, pipeline_parallel.value_or(1), pipeline_stride.value_or(0));
+}
 
 std::vector<int> RunDirectory::ranks() const {
   std::vector<int> found;

@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -94,7 +96,8 @@ class Mean {
   int count_ = 0;
 };
 
-using Columns = std::map<std::int64_t, Column>;
+/// By role and index.
+using Columns = std::map<std::pair<int, std::int64_t>, Column>;
 
 struct Judge {
   const Columns& columns;
@@ -125,7 +128,7 @@ struct Judge {
     Mean lead_now;
     for (std::size_t i = rank.windows.size() - recent; i < rank.windows.size(); ++i) {
       const RankWindow& window = rank.windows[i];
-      const Column& column = columns.at(window.index);
+      const Column& column = columns.at({rank.role, window.index});
       if (window.steps == 0) continue;
       score.slow_windows += is_slow(window, column) ? 1 : 0;
       score.late_windows += is_late(window, column) ? 1 : 0;
@@ -163,10 +166,18 @@ std::vector<std::string> missing_signals(std::span<const RankWindows> ranks,
     missing.emplace_back("a second rank: there is nothing to compare with");
     return missing;
   }
+  std::set<int> roles;
+  for (const RankWindows& rank : ranks) roles.insert(rank.role);
+  if (roles.size() == ranks.size()) {
+    missing.emplace_back(
+        "a second rank with the same layers: stages of a pipeline do different work, or it is not "
+        "known which ranks hold which");
+    return missing;
+  }
   bool flops = false;
   bool communication = false;
   bool hidden = false;
-  for (const auto& [index, column] : columns) {
+  for (const auto& [place, column] : columns) {
     flops = flops || column.speeds.size() > 1;
     communication = communication || column.communicated.ranks > 1;
     hidden = hidden || (column.speeds.size() > 1 && !column.speed_means);
@@ -195,9 +206,9 @@ StragglerReport find_stragglers(std::span<const RankWindows> ranks,
                                 const StragglerOptions& options) {
   Columns columns;
   for (const RankWindows& rank : ranks) {
-    for (const RankWindow& window : rank.windows) columns[window.index].add(window);
+    for (const RankWindow& window : rank.windows) columns[{rank.role, window.index}].add(window);
   }
-  for (auto& [index, column] : columns) column.finish();
+  for (auto& [place, column] : columns) column.finish();
   StragglerReport report;
   report.missing_signals = missing_signals(ranks, columns);
   const Judge judge{columns, options};

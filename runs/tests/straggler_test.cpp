@@ -113,6 +113,23 @@ TEST(Straggler, abstains_where_waits_are_not_known_and_steps_are_equal) {
   EXPECT_THAT(find_stragglers(make(world)).missing_signals.back(), HasSubstr("cannot be compared"));
 }
 
+TEST(Straggler, stages_of_a_pipeline_are_compared_only_with_their_like) {
+  auto ranks = make({.ranks = 8, .slow = 5});
+  for (RankWindows& rank : ranks) {
+    rank.role = rank.rank / 4;
+    for (RankWindow& window : rank.windows) *window.flops *= rank.role == 1 ? 3 : 1;
+  }
+  const auto report = find_stragglers(ranks);
+  for (const RankScore& score : report.ranks)
+    EXPECT_EQ(score.verdict, score.rank == 5 ? Verdict::slow : Verdict::normal) << score.rank;
+  EXPECT_TRUE(report.missing_signals.empty());
+
+  for (RankWindows& rank : ranks) rank.role = rank.rank;  // who holds what is not known
+  const auto unknown = find_stragglers(ranks);
+  for (const RankScore& score : unknown.ranks) EXPECT_EQ(score.verdict, Verdict::normal);
+  EXPECT_THAT(unknown.missing_signals[0], HasSubstr("the same layers"));
+}
+
 TEST(Straggler, one_rank_has_nothing_to_compare_with) {
   const auto report = find_stragglers(make({.ranks = 1}));
   EXPECT_EQ(report.ranks[0].verdict, Verdict::normal);

@@ -67,8 +67,10 @@ IntervalRow IntervalRows::row() const {
   row.steps = sums_.steps;
   row.step_seconds = {sums_.seconds / sums_.steps};
   row.tflops_per_device = scaled(sums_.flops.rate(), 1e-12);
-  row.tflops_total =
-      scaled(row.tflops_per_device, static_cast<double>(sums_.last.devices) * run_.world_size);
+  // An estimate is shared out evenly; a count is only this rank's.
+  if (run_.equal_ranks || sums_.last.flops_source == FlopsSource::estimate)
+    row.tflops_total =
+        scaled(row.tflops_per_device, static_cast<double>(sums_.last.devices) * run_.world_size);
   row.samples_per_second = scaled(sums_.samples.rate(), run_.data_parallel);
   row.tokens_per_second = scaled(sums_.tokens.rate(), run_.data_parallel);
   row.mfu = sums_.mfu.rate();

@@ -20,7 +20,7 @@ struct IntervalRow {
   int steps = 0;
   Seconds step_seconds;
   std::optional<double> tflops_per_device;
-  std::optional<double> tflops_total;        ///< of all ranks
+  std::optional<double> tflops_total;        ///< of all ranks; empty where this one's do not tell
   std::optional<double> samples_per_second;  ///< of all ranks
   std::optional<double> tokens_per_second;   ///< of all ranks
   std::optional<double> mfu;

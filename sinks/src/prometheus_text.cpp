@@ -93,6 +93,10 @@ void PrometheusText::add(const StepRecord& record) {
     has_flops_ = true;
     flops_ += record.model_flops->value;
   }
+  if (record.replicated_flops) {
+    has_replicated_ = true;
+    replicated_ += record.replicated_flops->value;
+  }
 }
 
 std::string PrometheusText::text() const {
@@ -101,7 +105,8 @@ std::string PrometheusText::text() const {
   out.sample("1",
              "model=\"" + escaped(run_.model) + "\",convention=\"" + escaped(run_.convention) +
                  "\",device=\"" + escaped(run_.peaks.device) + "\",host=\"" + escaped(run_.host) +
-                 "\",local_rank=\"" + std::to_string(run_.local_rank) + "\"");
+                 "\",local_rank=\"" + std::to_string(run_.local_rank) + "\"" +
+                 (run_.role ? ",role=\"" + std::to_string(*run_.role) + "\"" : ""));
   out.single("flopmeter_world_size", "gauge", "Ranks of the run", std::to_string(run_.world_size));
   out.single("flopmeter_data_parallel_size",
              "gauge",
@@ -131,6 +136,10 @@ std::string PrometheusText::text() const {
              "counter",
              "Model FLOPs of train steps of this rank",
              known(has_flops_, flops_));
+  out.single("flopmeter_replicated_flops_total",
+             "counter",
+             "Part of the model FLOPs that another rank counts as its own",
+             known(has_replicated_, replicated_));
 
   out.group("flopmeter_step_duration_seconds", "histogram", "Wall time of train steps");
   for (std::size_t i = 0; i < bounds.size(); ++i) {

@@ -27,8 +27,8 @@ class PrometheusText {
   std::optional<StepRecord> last_;
   std::uint64_t steps_ = 0;
   double seconds_ = 0;
-  WideInt tokens_ = 0, samples_ = 0, flops_ = 0;
-  bool has_tokens_ = false, has_samples_ = false, has_flops_ = false;
+  WideInt tokens_ = 0, samples_ = 0, flops_ = 0, replicated_ = 0;
+  bool has_tokens_ = false, has_samples_ = false, has_flops_ = false, has_replicated_ = false;
   std::array<std::uint64_t, bounds.size()> buckets_{};  ///< cumulative, as the format wants them
   std::array<double, phase_count> phases_{};
   std::array<bool, phase_count> has_phase_{};

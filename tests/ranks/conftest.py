@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-MORE = ("context", "experts", "own_experts")
+LAYOUTS = ("ddp", "fsdp", "tensor", "mesh", "pipeline", "context", "experts", "own_experts")
 PROGRAM = os.environ.get("FLOPMETER_BIN", str(HERE.parents[1] / "build" / "flopmeter"))
 
 
@@ -51,9 +51,9 @@ def step_times(directory, rank):
 
 @pytest.fixture(scope="session")
 def two_ranks(tmp_path_factory):
-    return launch(tmp_path_factory.mktemp("two"), 2, "ddp", "fsdp", "tensor", "pipeline", *MORE, "late", "counted", "broadcast")
+    return launch(tmp_path_factory.mktemp("two"), 2, *LAYOUTS, "late", "counted", "broadcast")
 
 
 @pytest.fixture(scope="session")
 def four_ranks(tmp_path_factory):
-    return launch(tmp_path_factory.mktemp("four"), 4, "ddp", "fsdp", "tensor", "pipeline", *MORE)
+    return launch(tmp_path_factory.mktemp("four"), 4, *LAYOUTS)

@@ -2,10 +2,11 @@
 """However the work is split over ranks, the world's sums are those of one process that does all of it."""
 
 import json
+import time
 
 import flopmeter
 import pytest
-from conftest import MORE, launch, ranks_of
+from conftest import LAYOUTS, launch, ranks_of
 from network import SAMPLES, TOKENS, Network, attentive, batch, mixture
 from worker import REPLICATED, STEPS
 
@@ -27,7 +28,7 @@ def alone():
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.long)])
-@pytest.mark.parametrize("layout", ["ddp", "fsdp", "tensor", "pipeline", *MORE])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_world_is_one_process(layout, ranks, request):
     runs = request.getfixturevalue("two_ranks" if ranks == 2 else "four_ranks")
     whole = {"context": attentive, "experts": mixture, "own_experts": mixture}.get(layout, Network)()
@@ -45,13 +46,14 @@ def test_the_world_is_one_process(layout, ranks, request):
     assert totals["mfu"] == pytest.approx(STEPS * model_flops / (PEAK * ranks * totals["seconds"]))
 
 
-def test_run_json_holds_the_layout(two_ranks):
-    world = json.loads((two_ranks["tensor"] / "run.json").read_text())["world"]
+@pytest.mark.parametrize("layout", ["tensor", "mesh"])
+def test_run_json_holds_the_layout(layout, two_ranks):
+    world = json.loads((two_ranks[layout] / "run.json").read_text())["world"]
     assert (world["size"], world["data_parallel"], world["tensor_parallel"]) == (2, 1, 2)
 
 
 def test_communication_is_seen_in_each_layout(two_ranks):
-    for layout in ("ddp", "fsdp", "tensor", "pipeline", *MORE):
+    for layout in LAYOUTS:
         for rank in ranks_of(two_ranks[layout])["ranks"]:
             assert rank["waited_seconds"] + rank["overlapped_seconds"] > 0, (layout, rank)
 
@@ -84,7 +86,7 @@ def test_rank_0_measures_for_all(two_ranks, alone):
 def test_a_dead_rank_costs_the_others_the_deadline_once(tmp_path):
     directory = launch(tmp_path, 2, "dead")["dead"]
     report = json.loads((directory / "report.json").read_text())
-    assert [note for note in report["notes"] if "not exchanged within 2000 ms" in note] == report["notes"]
+    assert [note for note in report["notes"] if "a rank is late or gone" in note and "within 2000 ms" in note] == report["notes"]
     assert len(report["notes"]) == 1
     assert report["longest"] < 1.5  # no step waited for it
     assert report["finish"] < 2.5
@@ -92,8 +94,31 @@ def test_a_dead_rank_costs_the_others_the_deadline_once(tmp_path):
     assert ranks_of(directory)["behind"] == [1]
 
 
+def test_a_run_that_ends_before_the_deadline_says_who_was_late(tmp_path):
+    begin = time.monotonic()
+    directory = launch(tmp_path, 2, "ends_first")["ends_first"]
+    assert time.monotonic() - begin < 100  # nothing is left that the program's end would wait for
+    report = json.loads((directory / "report.json").read_text())
+    (note,) = report["notes"]
+    assert note.startswith("a rank is late or gone") and "run ended, and the deadline of 200000 ms" in note
+    assert report["finish"] < 1.9
+    assert len(records(directory, 0)) == 5
+
+
 def test_the_monitor_adds_no_collective(two_ranks):
     for rank in (0, 1):
         without, with_monitor = json.loads((two_ranks["counted"] / f"collectives.{rank}.json").read_text())
         assert without["calls"]["allreduce"] >= STEPS  # the counter counts
         assert with_monitor == without
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rank_0s_files_tell_the_world_or_nothing(layout, two_ranks):
+    (row,) = json.loads(next(two_ranks[layout].glob("perf_summary_*.json")).read_text())["iteration_logs"]
+    seconds = row["step_time_ms"] / 1000
+    assert row["tokens_per_sec"] * seconds == pytest.approx(TOKENS)
+    if layout in REPLICATED or layout in ("pipeline", "own_experts"):  # the other rank's work is another
+        assert row["TFLOPS_total"] is None
+    else:
+        whole = single((attentive if layout == "context" else Network)())[0]
+        assert row["TFLOPS_total"] * 1e12 * seconds == pytest.approx(whole, rel=1e-6)

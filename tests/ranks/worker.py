@@ -15,7 +15,7 @@ from network import LENGTH, SAMPLES, TOKENS, Network, attentive, batch, mixture
 from torch import nn
 
 STEPS = 3
-REPLICATED = {"tensor": ["2"], "experts": ["0", "1.router", "2"]}  # modules that both ranks of a pair run alike
+REPLICATED = {"tensor": ["2"], "mesh": ["2"], "experts": ["0", "1.router", "2"]}  # modules that both ranks of a pair run alike
 
 
 def monitored(directory, model, steps=STEPS, **options):
@@ -64,6 +64,24 @@ def tensor(directory):
     samples = SAMPLES // replicas
     model = Network(2, group)
     train(directory, model, samples, lambda: model(batch(samples)).sum().backward(), tensor_parallel=2, replicated_modules="2")
+
+
+def mesh(directory):
+    """torch's own tensor parallelism, with FSDP2 across the pairs where there are two; nobody says what the layout is."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    replicas = dist.get_world_size() // 2
+    shape, names = ((2,), ("tp",)) if replicas == 1 else ((replicas, 2), ("dp", "tp"))
+    ranks = init_device_mesh("cpu", shape, mesh_dim_names=names)
+    model = Network()
+    for block in (model[0], model[1]):
+        parallelize_module(block, ranks["tp"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    if replicas > 1:
+        fully_shard(model, mesh=ranks["dp"])
+    samples = SAMPLES // replicas
+    train(directory, model, samples, lambda: model(batch(samples)).sum().backward(), replicated_modules="2")
 
 
 def pipeline(directory):
@@ -159,6 +177,19 @@ def dead(directory):
     report = {"notes": monitor.status["notes"], "longest": max(times), "finish": time.monotonic() - begin}
     (Path(directory) / "report.json").write_text(json.dumps(report))
     os._exit(0)
+
+
+def ends_first(directory):
+    """Rank 1 takes no step; rank 0's run, and then the program, is over long before the deadline."""
+    monitor = monitored(directory, None, log_interval=1, broadcast=True, broadcast_deadline=200_000)
+    if dist.get_rank() == 0:
+        for _ in range(5):
+            with monitor.step(samples=1):
+                torch.ones(4, 4) @ torch.ones(4, 4)
+        begin = time.monotonic()
+        monitor.finish()
+        report = {"notes": monitor.status["notes"], "finish": time.monotonic() - begin}
+        (Path(directory) / "report.json").write_text(json.dumps(report))
 
 
 class Counting(dist.ProcessGroup):

@@ -8,14 +8,13 @@ namespace {
 
 constexpr std::size_t most_ranks = 64;
 
-RankFigures figures_of(int rank, const RecentSteps& recent) {
-  RankFigures figures;
-  figures.rank = rank;
-  figures.step_seconds = recent.step_seconds();
-  figures.communication_seconds = recent.step_seconds() - recent.own_seconds();
-  const double own = recent.own_seconds() * recent.weight;
-  if (own > 0) figures.flops_per_second = recent.hardware_flops / own;
-  return figures;
+/// The fading means of a rank as one window of a step.
+RankWindows window_of(const RunDescription& run, int rank, const RecentSteps& recent) {
+  RankWindow window{.steps = 1, .seconds = recent.step_seconds()};
+  if (const auto speed = recent.flops.per_second()) window.flops = *speed * window.seconds;
+  if (recent.phases[static_cast<std::size_t>(Phase::communication)])
+    window.waited = window.communicated = recent.step_seconds() - recent.own_seconds();
+  return {.rank = rank, .role = run.role(rank), .windows = {window}};
 }
 
 }  // namespace
@@ -29,9 +28,13 @@ std::vector<Finding> live_findings(const RunFollower& follower) {
   const auto& ranks = follower.totals().ranks;
   const std::size_t stride = (ranks.size() + most_ranks - 1) / most_ranks;
   std::size_t i = 0;
+  std::vector<RankWindows> windows;
   for (const auto& [rank, recent] : ranks) {
-    if (ranks.size() > 1 && i++ % stride == 0) evidence.ranks.push_back(figures_of(rank, recent));
+    if (ranks.size() > 1 && i++ % stride == 0)
+      windows.push_back(window_of(follower.run().description, rank, recent));
   }
+  // The means are over many steps already, so one window tells.
+  evidence.ranks = compare_ranks(windows, {.windows = 1, .of_windows = 1});
   auto diagnosis = diagnose(evidence);
   return diagnosis ? diagnosis->findings : std::vector<Finding>{};
 }

@@ -43,8 +43,6 @@ void RecentSteps::add(const StepRecord& record) {
   hfu.add(record.hfu, record.step_seconds);
   if (record.model_flops)
     flops.add(static_cast<double>(record.model_flops->value) / record.devices, record.step_seconds);
-  hardware_flops *= fade;
-  if (record.hardware_flops) hardware_flops += static_cast<double>(record.hardware_flops->value);
   tokens.add(real(record.tokens), record.step_seconds);
   samples.add(real(record.samples), record.step_seconds);
   for (std::size_t i = 0; i < phase_count; ++i) {
@@ -78,7 +76,6 @@ RecentSteps LiveTotals::all() const {
     sum.mfu.add(recent.mfu);
     sum.hfu.add(recent.hfu);
     join(sum.flops, recent.flops);
-    sum.hardware_flops += recent.hardware_flops;
     join(sum.tokens, recent.tokens);
     join(sum.samples, recent.samples);
     for (std::size_t i = 0; i < phase_count; ++i) {

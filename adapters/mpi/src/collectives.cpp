@@ -98,6 +98,99 @@ int MPI_Alltoallv(const void* from,
       from, from_counts, from_offsets, from_type, to, to_counts, to_offsets, to_type, group);
 }
 
+int MPI_Gather(const void* from,
+               int from_count,
+               MPI_Datatype from_type,
+               void* to,
+               int to_count,
+               MPI_Datatype to_type,
+               int root,
+               MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Gather(from, from_count, from_type, to, to_count, to_type, root, group);
+}
+
+int MPI_Gatherv(const void* from,
+                int from_count,
+                MPI_Datatype from_type,
+                void* to,
+                const int* to_counts,
+                const int* offsets,
+                MPI_Datatype to_type,
+                int root,
+                MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Gatherv(from, from_count, from_type, to, to_counts, offsets, to_type, root, group);
+}
+
+int MPI_Scatter(const void* from,
+                int from_count,
+                MPI_Datatype from_type,
+                void* to,
+                int to_count,
+                MPI_Datatype to_type,
+                int root,
+                MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Scatter(from, from_count, from_type, to, to_count, to_type, root, group);
+}
+
+int MPI_Scatterv(const void* from,
+                 const int* from_counts,
+                 const int* offsets,
+                 MPI_Datatype from_type,
+                 void* to,
+                 int to_count,
+                 MPI_Datatype to_type,
+                 int root,
+                 MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Scatterv(from, from_counts, offsets, from_type, to, to_count, to_type, root, group);
+}
+
+int MPI_Send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm group) {
+  const Timed timed;
+  return PMPI_Send(from, count, type, to, tag, group);
+}
+
+int MPI_Recv(void* buffer,
+             int count,
+             MPI_Datatype type,
+             int from,
+             int tag,
+             MPI_Comm group,
+             MPI_Status* status) {
+  const Timed timed;
+  return PMPI_Recv(buffer, count, type, from, tag, group, status);
+}
+
+int MPI_Sendrecv(const void* sent,
+                 int sent_count,
+                 MPI_Datatype sent_type,
+                 int to,
+                 int sent_tag,
+                 void* received,
+                 int received_count,
+                 MPI_Datatype received_type,
+                 int from,
+                 int received_tag,
+                 MPI_Comm group,
+                 MPI_Status* status) {
+  const Timed timed;
+  return PMPI_Sendrecv(sent,
+                       sent_count,
+                       sent_type,
+                       to,
+                       sent_tag,
+                       received,
+                       received_count,
+                       received_type,
+                       from,
+                       received_tag,
+                       group,
+                       status);
+}
+
 int MPI_Barrier(MPI_Comm group) {
   const Timed timed;
   return PMPI_Barrier(group);
@@ -106,6 +199,11 @@ int MPI_Barrier(MPI_Comm group) {
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
   const Timed timed;
   return PMPI_Wait(request, status);
+}
+
+int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  const Timed timed;
+  return PMPI_Waitany(count, requests, index, status);
 }
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {

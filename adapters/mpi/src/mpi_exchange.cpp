@@ -26,7 +26,9 @@ class MpiExchange final : public Exchange {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int world_size() const override { return size_; }
 
-  bool broadcast(std::span<std::byte> bytes, std::chrono::milliseconds deadline) override {
+  bool broadcast(std::span<std::byte> bytes,
+                 std::chrono::milliseconds deadline,
+                 const std::stop_token& stop) override {
     auto buffer = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
     const auto end = Clock::now() + deadline;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -41,7 +43,7 @@ class MpiExchange final : public Exchange {
       int done = 0;
       if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
       if (done != 0) break;
-      if (Clock::now() >= end) {
+      if (Clock::now() >= end || stop.stop_requested()) {
         // A collective's request cannot be freed (MPI would end the program); MPI keeps both.
         [[maybe_unused]] const auto* kept = buffer.release();
         return false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A training loop of MPI ranks, with one that dawdles; rank 0 reads the run back and checks it.
-// Then again with rank 0 measuring for all, and once more with a rank 0 that never answers.
+// Then again in pairs that share their samples, with rank 0 measuring for all, and once more with a
+// rank 0 that never answers.
 #include <flopmeter/monitor/monitor.h>
 #include <flopmeter/mpi/mpi_exchange.h>
 #include <flopmeter/runs/merge.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -41,8 +43,9 @@ std::string shared_directory() {
   return name;
 }
 
-void train(const std::string& directory, Exchange* exchange) {
-  const World world = mpi_world();
+void train(const std::string& directory, int tensor_parallel, Exchange* exchange) {
+  World world = mpi_world();
+  world.tensor_parallel = tensor_parallel;
   Options options;
   options.directory = directory;
   options.console = false;
@@ -77,10 +80,19 @@ MergedRun merged(const std::string& directory) {
   return merge_ranks(*run);
 }
 
-void check_world(const MergedRun& run) {
+bool near(std::optional<double> value, double expected) {
+  return value && std::abs(*value / expected - 1) < 1e-9;
+}
+
+void check_world(const MergedRun& run, int data_parallel) {
   expect(run.world_size == 4 && run.missing.empty(), "the world");
-  expect(run.totals.model_flops == Flops{steps * (4'000'000 + 6)}, "the sum of model FLOPs");
-  expect(run.totals.tokens == std::int64_t{steps} * 4 * 64, "the sum of tokens");
+  const double flops = steps * (4e6 + 6);
+  const std::int64_t tokens = std::int64_t{steps} * data_parallel * 64;
+  expect(run.totals.model_flops == Flops{static_cast<WideInt>(flops)}, "the sum of model FLOPs");
+  expect(run.totals.tokens == tokens, "the sum of tokens");
+  expect(near(run.totals.mfu, flops / (4 * 1e9 * run.totals.seconds)), "MFU");
+  expect(near(run.totals.tokens_per_second, static_cast<double>(tokens) / run.totals.seconds),
+         "tokens a second");
   for (const RankSummary& rank : run.ranks) {
     expect((rank.score.verdict == Verdict::slow) == (rank.rank == slow_rank), "a verdict");
     expect(rank.waited_seconds.has_value(), "the time in collectives");
@@ -144,19 +156,23 @@ int main(int argc, char** argv) {
   const std::string first = shared_directory();
   const std::string second = shared_directory();
   const std::string third = shared_directory();
-  train(first, nullptr);
+  const std::string in_pairs = shared_directory();
+  train(first, 1, nullptr);
+  train(in_pairs, 2, nullptr);
   auto exchange = make_mpi_exchange();
   expect(exchange.has_value(), "the exchange");
-  if (exchange) train(second, (*exchange).get());
+  if (exchange) train(second, 1, (*exchange).get());
   auto unanswered = make_mpi_exchange();
   if (unanswered) train_without_rank_0(third, **unanswered);
   MPI_Barrier(MPI_COMM_WORLD);
   if (mpi_world().rank == 0) {
-    check_world(merged(first));
+    check_world(merged(first), 4);
+    check_world(merged(in_pairs), 2);
     check_broadcast(second);
     std::filesystem::remove_all(first);
     std::filesystem::remove_all(second);
     std::filesystem::remove_all(third);
+    std::filesystem::remove_all(in_pairs);
   }
   MPI_Finalize();
   return failures == 0 ? 0 : 1;

@@ -11,12 +11,15 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <cstring>
+#include <thread>
 #endif
 
 namespace flopmeter {
 
 #ifdef FLOPMETER_HAS_GROUPS
 namespace {
+
+constexpr auto poll_interval = std::chrono::milliseconds{1};
 
 class C10dExchange final : public Exchange {
  public:
@@ -25,7 +28,9 @@ class C10dExchange final : public Exchange {
   [[nodiscard]] int rank() const override { return group_->getRank(); }
   [[nodiscard]] int world_size() const override { return group_->getSize(); }
 
-  bool broadcast(std::span<std::byte> bytes, std::chrono::milliseconds deadline) override try {
+  bool broadcast(std::span<std::byte> bytes,
+                 std::chrono::milliseconds deadline,
+                 const std::stop_token& stop) override try {
     const torch_adapter::OwnCollective own;
     std::vector<at::Tensor> tensors{
         at::empty({static_cast<std::int64_t>(bytes.size())}, at::TensorOptions().dtype(at::kByte))};
@@ -34,7 +39,13 @@ class C10dExchange final : public Exchange {
     options.rootRank = 0;
     options.timeout = deadline;
     // Whatever happens the tensor lives as long as the operation, which holds it.
-    if (!group_->broadcast(tensors, options)->wait(deadline)) return false;
+    const auto work = group_->broadcast(tensors, options);
+    const auto end = std::chrono::steady_clock::now() + deadline;
+    while (!work->isCompleted()) {
+      if (stop.stop_requested() || std::chrono::steady_clock::now() >= end) return false;
+      std::this_thread::sleep_for(poll_interval);
+    }
+    work->wait();  // throws what went wrong
     std::memcpy(bytes.data(), tensors[0].data_ptr(), bytes.size());
     return true;
   } catch (...) {  // the deadline, or a rank that is gone

@@ -10,12 +10,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <vector>
 
 namespace flopmeter {
 namespace {
 
-constexpr std::size_t most_rows = 40;
+constexpr std::size_t most_rows = 12;  // with the world above them, a small screen
 
 std::string text_or_unknown(const std::optional<double>& value, std::string (*text)(double)) {
   return value ? text(*value) : "n/a";
@@ -37,25 +39,68 @@ std::vector<RankSummary> worst_first(const MergedRun& merged) {
   return ranks;
 }
 
-std::string verdict_text(const RankScore& score) {
-  switch (score.verdict) {
+template <class T>
+T middle_of(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The rank in the middle: what the others are told against.
+struct MiddleRank {
+  std::array<double, phase_count> phases{};  ///< seconds a step
+  std::int64_t last_step = 0;
+
+  explicit MiddleRank(const std::vector<RankSummary>& ranks) {
+    std::array<std::vector<double>, phase_count> seconds;
+    std::vector<std::int64_t> steps;
+    for (const RankSummary& rank : ranks) {
+      if (rank.steps == 0) continue;
+      steps.push_back(*rank.last_step);
+      for (std::size_t i = 0; i < phase_count; ++i)
+        seconds[i].push_back(rank.phase_seconds[i] / static_cast<double>(rank.steps));
+    }
+    if (steps.empty()) return;
+    last_step = middle_of(std::move(steps));
+    for (std::size_t i = 0; i < phase_count; ++i) phases[i] = middle_of(std::move(seconds[i]));
+  }
+
+  /// Where a rank loses most of its time against it; empty where no phase tells.
+  [[nodiscard]] std::string longest_phase(const RankSummary& rank) const {
+    std::size_t longest = 0;
+    double excess = 0;
+    for (std::size_t i = 0; i < phase_count; ++i) {
+      const double more = rank.phase_seconds[i] / static_cast<double>(rank.steps) - phases[i];
+      if (static_cast<Phase>(i) == Phase::communication || more <= excess) continue;
+      longest = i;
+      excess = more;
+    }
+    return excess > 0 ? ", " + seconds_text(excess) + " a step longer in " +
+                            std::string{to_string(static_cast<Phase>(longest))}
+                      : "";
+  }
+};
+
+std::string verdict_text(const RankSummary& rank, const MiddleRank& middle) {
+  switch (rank.score.verdict) {
     case Verdict::normal:
       return "";
     case Verdict::slow:
-      return warning("slow: " + text_or_unknown(score.relative, percent) +
-                     " of the middle rank's speed");
+      return warning("slow: " + text_or_unknown(rank.score.relative, percent) +
+                     " of the middle rank's speed" + middle.longest_phase(rank));
     case Verdict::late:
-      return warning("late: the others wait " + text_or_unknown(score.lead, seconds_text) +
-                     " a step for it");
+      return warning("late: the others wait " + text_or_unknown(rank.score.lead, seconds_text) +
+                     " a step for it" + middle.longest_phase(rank));
     case Verdict::behind:
-      return warning("behind");
+      return warning("behind: the middle rank is at step " + std::to_string(middle.last_step));
     case Verdict::missing:
-      return warning("missing");
+      return warning("missing: wrote no step");
   }
   return "";
 }
 
 std::string rank_table(const MergedRun& merged) {
+  const MiddleRank middle{merged.ranks};
   Table table{"rrrrrrl"};
   table.row({"rank", "steps", "last step", "step time", "MFU", "waiting", ""});
   for (const RankSummary& rank : worst_first(merged)) {
@@ -69,7 +114,7 @@ std::string rank_table(const MergedRun& merged) {
          rank.steps > 0 ? seconds_text(rank.seconds / static_cast<double>(rank.steps)) : "n/a",
          text_or_unknown(rank.mfu, percent),
          waiting,
-         verdict_text(rank.score)});
+         verdict_text(rank, middle)});
   }
   std::string text = table.text();
   if (merged.ranks.size() > most_rows)
@@ -112,6 +157,12 @@ std::string world_text(const MergedRun& merged) {
                    " ranks"});
   if (!merged.missing.empty()) table.row({"missing", warning(list_of(merged.missing))});
   if (!merged.behind.empty()) table.row({"behind", warning(list_of(merged.behind))});
+  std::vector<int> slow;
+  for (const RankSummary& rank : merged.ranks) {
+    if (rank.score.verdict == Verdict::slow || rank.score.verdict == Verdict::late)
+      slow.push_back(rank.rank);
+  }
+  if (!slow.empty()) table.row({"slow or late", warning(list_of(slow))});
   for (const std::string& signal : merged.missing_signals) table.row({"not known", signal});
   for (const std::string& note : merged.notes) table.row({"note", note});
   return table.text();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <stop_token>
 
 namespace flopmeter {
 
@@ -20,8 +21,11 @@ class Exchange {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world_size() const = 0;
-  /// Fills `bytes` on all ranks with rank 0's; false when the deadline passed or a rank is gone.
-  virtual bool broadcast(std::span<std::byte> bytes, std::chrono::milliseconds deadline) = 0;
+  /// Fills `bytes` on all ranks with rank 0's; false when the deadline passed, a rank is gone or
+  /// stop was requested.
+  virtual bool broadcast(std::span<std::byte> bytes,
+                         std::chrono::milliseconds deadline,
+                         const std::stop_token& stop) = 0;
 };
 
 }  // namespace flopmeter

@@ -57,6 +57,10 @@ struct FlopEstimate {
   std::uint64_t recompute = 0;                        ///< part of hardware
 };
 
+/// One rank's part of a batch's FLOPs: the ranks beyond `data_parallel` share the batch and do an
+/// even part of it each.  Nothing is lost in rounding: the parts of all ranks add up.
+FlopEstimate share_of(const FlopEstimate& batch, int world_size, int data_parallel, int rank);
+
 /// Called from one thread, never the training thread; may allocate.
 class FlopEstimator {
  public:

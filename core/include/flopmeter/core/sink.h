@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ struct RunInfo {
   int world_size = 1;
   int data_parallel =
       1;  ///< ranks that work on different samples; totals of samples and tokens scale with it
+  bool equal_ranks = true;  ///< the layout gives all ranks the same work: one's count tells all
+  std::optional<int> role;  ///< where not all ranks can be compared: those that this one can
   int local_rank = 0;
   std::string host;  ///< empty: not known
   int log_interval = 10;

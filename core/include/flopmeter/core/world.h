@@ -16,6 +16,7 @@ struct World {
   int context_parallel = 1;
   int expert_parallel = 1;  ///< splits ranks that are counted in the others already
   int tensor_rank = -1;     ///< within its tensor-parallel group; negative: rank % tensor_parallel
+  int pipeline_stride = 0;  ///< from a rank to the one with the next layers; 0: not known
   std::string host;
 };
 
@@ -27,5 +28,9 @@ World world_of_environment(const char* const* environment);
 /// were not said.
 int data_parallel_of(const World& world);
 int tensor_rank_of(const World& world);
+
+/// Ranks of one role hold the same layers, so their speeds can be compared: the pipeline's stage.
+/// Where that is not known each rank has a role of its own.
+int role_of(int rank, int pipeline_parallel, int pipeline_stride);
 
 }  // namespace flopmeter

@@ -6,9 +6,11 @@
 #include <flopmeter/core/op_survey.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/step_record.h>
+#include <flopmeter/runs/straggler.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,8 +21,13 @@ struct RankFigures {
   int rank = 0;
   double step_seconds = 0;           ///< mean
   double communication_seconds = 0;  ///< mean
-  double flops_per_second = 0;  ///< hardware FLOPs over the time outside communication; 0: unknown
+  double flops_per_second = 0;  ///< model FLOPs over the time outside communication; 0: unknown
+  Verdict verdict = Verdict::normal;
 };
+
+/// Ranks side by side, judged as `flopmeter ranks` judges them.
+std::vector<RankFigures> compare_ranks(std::span<const RankWindows> ranks,
+                                       const StragglerOptions& options = {});
 
 /// A window of one rank's records and what belongs to it.
 struct Evidence {

@@ -5,10 +5,12 @@
 // one open file and memory for their sums alone.
 #pragma once
 
+#include <flopmeter/core/phase.h>
 #include <flopmeter/core/units.h>
 #include <flopmeter/runs/run_directory.h>
 #include <flopmeter/runs/straggler.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -55,8 +57,9 @@ struct RankSummary {
   std::int64_t damaged_lines = 0;
   std::optional<std::int64_t> first_step{};
   std::optional<std::int64_t> last_step{};
-  double last_time = 0;  ///< end of its last record, seconds since 1970
-  double seconds = 0;    ///< of its steps
+  double last_time = 0;                             ///< end of its last record, seconds since 1970
+  double seconds = 0;                               ///< of its steps
+  std::array<double, phase_count> phase_seconds{};  ///< of its steps, as far as marked
   std::optional<double> mfu{};
   std::optional<Flops> model_flops{};          ///< as this rank counted
   std::optional<double> waited_seconds{};      ///< in collectives that nothing hid

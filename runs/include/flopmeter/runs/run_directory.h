@@ -24,9 +24,14 @@ struct RunDescription {
   PeakTable peaks;  ///< with the device's name and where the peaks are from
   std::optional<int> world_size;
   std::optional<int> data_parallel;
+  std::optional<int> pipeline_parallel;
+  std::optional<int> pipeline_stride;  ///< from a rank to the one with the next layers
   std::optional<int> devices_per_rank;
   std::optional<int> log_interval;
   std::string details;  ///< further keys, as a JSON object; empty where there are none
+
+  /// Ranks of one role do the same work: the stage of a pipeline.
+  [[nodiscard]] int role(int rank) const;
 };
 
 /// One record stream: what one rank wrote from one start on.

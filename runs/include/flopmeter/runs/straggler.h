@@ -5,6 +5,8 @@
 // at collectives: that rank waits least in them, which needs no common clock.
 #pragma once
 
+#include <flopmeter/runs/rank_windows.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,21 +15,6 @@
 #include <vector>
 
 namespace flopmeter {
-
-/// What one rank did in a window of successive steps.
-struct RankWindow {
-  std::int64_t index = 0;  ///< first step of the window, over its length
-  std::int32_t steps = 0;
-  double seconds = 0;
-  std::optional<double> flops{};         ///< of the model; empty where a step's are not known
-  std::optional<double> waited{};        ///< seconds in collectives that nothing hid
-  std::optional<double> communicated{};  ///< seconds in collectives altogether
-};
-
-struct RankWindows {
-  int rank = 0;
-  std::vector<RankWindow> windows;  ///< by index
-};
 
 enum class Verdict : std::uint8_t {
   normal,

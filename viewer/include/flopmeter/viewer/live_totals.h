@@ -25,7 +25,6 @@ struct RecentSteps {
   Utilisation mfu;
   Utilisation hfu;
   Throughput flops;  ///< of the model, one device
-  double hardware_flops = 0;
   Throughput tokens;
   Throughput samples;
   std::array<std::optional<double>, phase_count> phases{};

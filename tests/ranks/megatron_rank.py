@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a loop with Megatron's hooks, RANK of 8: two replicas of tensor x pipeline x context = 2 x 2 x 1.
+
+megatron_rank.py DIRECTORY: the arguments are those that Megatron's own parser and initialization would leave.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+from flopmeter import megatron
+
+WORLD, GLOBAL_BATCH, LENGTH, STEPS = 8, 6, 48, 4
+ARGUMENTS = {
+    "world_size": WORLD,
+    "data_parallel_size": 2,
+    "tensor_model_parallel_size": 2,
+    "pipeline_model_parallel_size": 2,
+    "global_batch_size": GLOBAL_BATCH,
+    "micro_batch_size": 1,
+    "seq_length": LENGTH,
+    "max_position_embeddings": LENGTH,
+    "num_layers": 3,
+    "hidden_size": 24,
+    "num_attention_heads": 3,
+    "ffn_hidden_size": 40,
+    "padded_vocab_size": 129,
+}
+
+
+def arguments(directory, rank):
+    flags = ["--enable-perf-monitor", "--perf-log-dir", str(directory), "--perf-log-interval", str(STEPS), "--no-perf-console-output"]
+    parsed = megatron.add_arguments(argparse.ArgumentParser()).parse_args(flags)
+    return argparse.Namespace(**vars(parsed), **ARGUMENTS, rank=rank)
+
+
+if __name__ == "__main__":
+    megatron.initialize_perf_monitor(arguments(sys.argv[1], int(os.environ["RANK"])), peak_tflops=1)
+    for iteration in range(1, STEPS + 1):
+        megatron.perf_monitor_start_iteration(iteration)
+        time.sleep(0.02)
+        megatron.perf_monitor_end_iteration(iteration)
+    megatron.perf_monitor_end_training()
