@@ -35,7 +35,7 @@ watch_output() {
 start=$SECONDS
 if [ $in_chroot = 1 ]; then
   [ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || { echo "try: --chroot needs root and debootstrap" >&2; exit 1; }
-  debootstrap --variant=minbase bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/debootstrap.log" ||
+  debootstrap --variant=minbase bookworm "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$work/debootstrap.log" ||
     { tail "$work/debootstrap.log" >&2; exit 1; }
   for mount in proc dev dev/pts dev/shm; do mkdir -p "$root/$mount"; mount --bind "/$mount" "$root/$mount"; done
   wheels=
