@@ -36,10 +36,29 @@ def _of_meshes(module: Any) -> Iterator[tuple[str, Any]]:
                 yield split, mesh.get_group(name)
 
 
-def learn_layout(world: _flopmeter.World, distributed: Any, module: Any) -> None:
-    """Fill in how the work is split; a split that nobody describes stays 1."""
-    for split, group in [*_described(distributed), *(_of_meshes(module) if module is not None else ())]:
+def _ranks_by_split(distributed: Any, found: Iterator[tuple[str, Any]]) -> dict[str, list[int]]:
+    """The ranks that share each split; one that several groups describe differently is nobody's to tell."""
+    known: dict[str, list[int]] = {}
+    unclear = set()
+    for split, group in found:
         ranks = distributed.get_process_group_ranks(group)
+        if known.setdefault(split, ranks) != ranks:
+            unclear.add(split)
+    return {split: ranks for split, ranks in known.items() if split not in unclear}
+
+
+def learn_layout(world: _flopmeter.World, distributed: Any, module: Any, said: dict[str, int]) -> None:
+    """Fill in how the work is split; a split that nobody describes stays 1.
+
+    ``said``: sizes that the options give.  Where they give any, other splits are not looked for: a process may hold
+    groups that this model does not use.
+    """
+    described = _ranks_by_split(distributed, _described(distributed))
+    if module is not None:
+        described |= _ranks_by_split(distributed, _of_meshes(module))
+    for split, ranks in described.items():
+        if said and said.get(split) != len(ranks):
+            continue
         setattr(world, f"{split}_parallel", len(ranks))
         if split == "tensor":
             world.tensor_rank = ranks.index(distributed.get_rank())

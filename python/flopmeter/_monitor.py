@@ -101,7 +101,7 @@ class Monitor:
         parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, self._options, count)
         self._device = parts.device
         self.peaks = parts.peaks
-        world = _setup.world_of(rank, world_size, data_parallel, model)
+        world = _setup.world_of(rank, world_size, data_parallel, model, self._options)
         rank = world.rank
         self._core = _flopmeter.Monitor(
             self._options,

@@ -224,13 +224,16 @@ def _distributed() -> Any:
     return distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
 
 
-def world_of(rank: int | None, world_size: int | None, data_parallel: int | None, model: Any) -> _flopmeter.World:
+def world_of(
+    rank: int | None, world_size: int | None, data_parallel: int | None, model: Any, options: _flopmeter.Options
+) -> _flopmeter.World:
     """This process among its ranks: as given, as torch knows it, as the launcher says, or alone."""
     world = _flopmeter.World()
     if (distributed := _distributed()) is not None:
         if rank is None:
             rank, world_size = distributed.get_rank(), world_size or distributed.get_world_size()
-        learn_layout(world, distributed, _module(model))
+        sizes = {split: int(options.values()[f"{split}_parallel"]) for split in ("tensor", "pipeline", "context", "expert")}
+        learn_layout(world, distributed, _module(model), {split: size for split, size in sizes.items() if size > 0})
     if rank is not None:
         world.rank = rank
     world.size = world_size or max(world.size, world.rank + 1)
