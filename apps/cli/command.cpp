@@ -52,6 +52,10 @@ std::string check_positive_number(const std::string& text) {
              : "'" + printable(text) + "' is not a positive number";
 }
 
+std::string check_not_empty(const std::string& text) {
+  return text.empty() ? "an empty text says nothing; leave the option out" : "";
+}
+
 Result<std::string> read_text(const std::string& path) {
   constexpr std::size_t most = 64U << 20U;
   const auto fail = [&](const char* why) {

@@ -49,6 +49,7 @@ Exit print_json(const std::function<void(JsonWriter&)>& write);
 /// What an integer, number or choice on the command line must be; for CLI::Option::check().
 std::string check_positive_integer(const std::string& text);
 std::string check_positive_number(const std::string& text);
+std::string check_not_empty(const std::string& text);
 
 /// A whole file, "-" for standard input; at most 64 MiB.
 Result<std::string> read_text(const std::string& path);

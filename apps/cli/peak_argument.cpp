@@ -18,14 +18,21 @@ Error wrong(std::string what) {
   return {ErrorCode::invalid_argument, std::move(what)};
 }
 
-Result<PeakTable> device_table(const std::string& name, bool sparse) {
+Result<PeakTable> device_table(const std::string& name, bool sparse, Dtype dtype) {
+  const auto no_sparsity = [&](const std::string& device) {
+    return wrong("--sparse: no doubled " + std::string{to_string(dtype)} + " rate is known for " +
+                 device + "; leave it out, or give --peak TFLOPS");
+  };
   if (name == "cpu") {
+    if (sparse) return no_sparsity("this machine's CPU");
     const auto cpu = read_cpu_info();
     if (!cpu) return cpu.error();
     return cpu_peak(*cpu);
   }
   const auto device = find_device(name);
   if (!device) return device.error();
+  if (sparse && !(**device).sparse_doubles[static_cast<std::size_t>(dtype)])
+    return no_sparsity((**device).name);
   return peaks_of(**device, sparse);
 }
 
@@ -45,8 +52,10 @@ Result<std::optional<PeakTable>> with_peak(PeakTable table, Dtype dtype) {
 }  // namespace
 
 void PeakArgument::add_options(CLI::App& app) {
-  auto* name = app.add_option(
-      "--device", device, "what it runs on: see 'flopmeter devices', or cpu for this machine");
+  auto* name = app.add_option("--device",
+                              device,
+                              "what it runs on: see 'flopmeter devices', or cpu for this machine")
+                   ->check(check_not_empty);
   app.add_option("--devices", devices, "how many of them")
       ->check(check_positive_integer)
       ->capture_default_str();
@@ -80,7 +89,7 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
     return std::optional{given};
   }
   if (device.empty()) return std::optional<PeakTable>{};
-  auto table = device_table(device, sparse);
+  auto table = device_table(device, sparse, *type);
   if (!table) return table.error();
   return with_peak(*std::move(table), *type);
 }

@@ -2,7 +2,7 @@
 //
 // ChatGLM 1 to 3 and GLM-4-9B with their own keys.  The first one, told by `inner_hidden_size`, is
 // a plain model with biases throughout and a tied head; the others look like LLaMA with fused
-// projections.
+// projections, and all that were released have biases there.
 #include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -36,7 +36,8 @@ Decoder read_later(const Config& config) {
   Decoder decoder;
   const std::int64_t hidden = config.size({"hidden_size"});
   const std::int64_t heads = config.size({"num_attention_heads"});
-  const bool grouped = config.flag_or({"multi_query_attention"}, false);
+  const bool grouped =
+      config.flag_or({"multi_query_attention"}, config.has("multi_query_group_num"));
   const std::int64_t kv = grouped ? config.size_or({"multi_query_group_num"}, 1) : heads;
   set_sizes(decoder, hidden, heads, kv, config.size({"ffn_hidden_size"}));
   decoder.layer_prefix = "transformer.encoder.layers.";
@@ -49,7 +50,7 @@ Decoder read_later(const Config& config) {
                    .tied = config.flag_or({"tie_word_embeddings"}, false)};
   const bool bias = config.flag_or({"add_bias_linear"}, false);
   decoder.attention.head_dim = config.size_or({"kv_channels"}, hidden / heads);
-  decoder.attention.qkv_bias = bias || config.flag_or({"add_qkv_bias"}, false);
+  decoder.attention.qkv_bias = bias || config.flag_or({"add_qkv_bias"}, true);
   decoder.attention.out_bias = decoder.mlp.bias = bias;
   decoder.attention.names = {
       .q = "self_attention.query_key_value", .k = "", .v = "", .o = "self_attention.dense"};

@@ -37,7 +37,7 @@ void add_siglip(ModelBuilder& builder, const Config& whole, std::int64_t hidden)
                                 .up = "mlp.fc1",
                                 .down = "mlp.fc2"};
   check_tower(vision, tower_layer);
-  if (vision.flag_or({"vision_use_head"}, true))
+  if (vision.flag_or({"vision_use_head"}, whole.has("text_config")))
     whole.fail("key 'vision_config.vision_use_head' is not false: the pooling head is not known");
   builder.model.vision = {.kind = VisionPlan::Kind::fixed,
                           .patches = product(vision, side, side),
@@ -95,7 +95,8 @@ Model build(const Config& whole) {
                    .after_attention = "post_attention_layernorm",
                    .before_mlp = "pre_feedforward_layernorm",
                    .after_mlp = "post_feedforward_layernorm"};
-  if (nested) {
+  const bool sees = nested || whole.has("vision_config");
+  if (sees) {
     decoder.frame.prefix = "model.language_model.";
     decoder.layer_prefix = "model.language_model.layers.";
   }
@@ -103,7 +104,7 @@ Model build(const Config& whole) {
   const std::int64_t pattern =
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
   decoder.windowed = read_windowed(config, decoder.layers, is_not_nth, pattern);
-  if (!nested || !check_sizes(config, decoder)) return build_decoder(config, decoder);
+  if (!sees || !check_sizes(config, decoder)) return build_decoder(config, decoder);
   ModelBuilder builder;
   add_siglip(builder, whole, decoder.frame.hidden);
   add_text_model(builder, decoder);

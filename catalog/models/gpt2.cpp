@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPT-2, and GPT-3 in its sizes: learned positions, LayerNorm, fused query-key-value, biases
-// throughout.
+// GPT-2, GPT-3 in its sizes, and StarCoder, whose heads share one key and value: learned positions,
+// LayerNorm, fused query-key-value, biases throughout.
 #include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -17,7 +17,9 @@ Model build(const Config& config) {
   decoder.layer_prefix = "transformer.h.";
   const std::int64_t hidden = config.size({"n_embd", "hidden_size"});
   const std::int64_t heads = config.size({"n_head", "num_attention_heads"});
-  set_sizes(decoder, hidden, heads, heads, config.size_or({"n_inner"}, 4 * hidden));
+  const bool shared = is_type(config, "gpt_bigcode", "GPTBigCodeForCausalLM") &&
+                      config.flag_or({"multi_query"}, true);
+  set_sizes(decoder, hidden, heads, shared ? 1 : heads, config.size_or({"n_inner"}, 4 * hidden));
   decoder.frame = {.prefix = "transformer.",
                    .embed = "wte",
                    .embed_positions = "wpe",
@@ -41,14 +43,15 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"gpt2", "GPT2LMHeadModel"};
+constexpr std::array<std::string_view, 5> types = {
+    "gpt2", "GPT2LMHeadModel", "GPT3", "gpt_bigcode", "GPTBigCodeForCausalLM"};
 
 }  // namespace
 
 extern const ModelFamily gpt2_plugin;
 constinit const ModelFamily gpt2_plugin{
     .name = "gpt2",
-    .help = "GPT-2, GPT-3: learned positions, LayerNorm, biases, plain MLP",
+    .help = "GPT-2, GPT-3, StarCoder: learned positions, LayerNorm, biases, plain MLP",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, 16 positions, s = 4.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InternLM 2: LLaMA with fused query-key-value and its own names.
+// InternLM 2: LLaMA with fused query-key-value and its own names.  Files say whether there are
+// biases; no release has any.
 #include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -14,7 +15,7 @@ Model build(const Config& config) {
   Decoder decoder = read_decoder(config);
   decoder.frame.embed = "tok_embeddings";
   decoder.frame.head = "output";
-  decoder.attention.qkv_bias = decoder.attention.out_bias = config.flag_or({"bias"}, true);
+  decoder.attention.qkv_bias = decoder.attention.out_bias = config.flag_or({"bias"}, false);
   decoder.attention.names = {.q = "attention.wqkv", .k = "", .v = "", .o = "attention.wo"};
   decoder.mlp.gate = "feed_forward.w1";
   decoder.mlp.up = "feed_forward.w3";

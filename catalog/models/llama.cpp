@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.  Granite's
-// multipliers scale values and cost nothing.
+// LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.  The
+// multipliers of Granite and MiniCPM scale values and cost nothing.
 #include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -12,22 +12,33 @@ namespace flopmeter {
 namespace {
 
 Model build(const Config& config) {
-  Decoder decoder = read_decoder(config);
+  const bool minicpm = is_type(config, "minicpm", "MiniCPMForCausalLM");
+  Decoder decoder = read_decoder(config, {.tied = minicpm});
   const bool bias = config.flag_or({"attention_bias"}, false);
   decoder.attention.qkv_bias = decoder.attention.out_bias = bias;
   decoder.mlp.bias = config.flag_or({"mlp_bias"}, false);
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 6> types = {
-    "llama", "LlamaForCausalLM", "Yi", "YiForCausalLM", "granite", "GraniteForCausalLM"};
+constexpr std::array<std::string_view, 10> types = {"llama",
+                                                    "LlamaForCausalLM",
+                                                    "Yi",
+                                                    "YiForCausalLM",
+                                                    "granite",
+                                                    "GraniteForCausalLM",
+                                                    "minicpm",
+                                                    "MiniCPMForCausalLM",
+                                                    "xverse",
+                                                    "XverseForCausalLM"};
 
 }  // namespace
 
 extern const ModelFamily llama_plugin;
 constinit const ModelFamily llama_plugin{
     .name = "llama",
-    .help = "LLaMA 1-3, Yi, Granite: RMS norm, rotary positions, grouped keys, gated MLP",
+    .help =
+        "LLaMA 1-3, Yi, Granite, MiniCPM, XVERSE: RMS norm, rotary positions, grouped keys, gated "
+        "MLP",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.

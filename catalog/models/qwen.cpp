@@ -23,7 +23,8 @@ Model build(const Config& config) {
   attention.qkv_bias = true;
   attention.out_bias = decoder.mlp.bias = bias;
   attention.names = {.q = "attn.c_attn", .k = "", .v = "", .o = "attn.c_proj"};
-  decoder.mlp.ffn /= 2;
+  // Half of what the released files say, which some tables call by its own name.
+  decoder.mlp.ffn = config.size_or({"config_json_intermediate_size"}, decoder.mlp.ffn) / 2;
   decoder.mlp.gate = "mlp.w2";
   decoder.mlp.up = "mlp.w1";
   decoder.mlp.down = "mlp.c_proj";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/catalog/convention.h>
+#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 
@@ -8,6 +9,15 @@ const Convention* find_convention(std::string_view name) {
     if (convention->name == name) return convention;
   }
   return nullptr;
+}
+
+Result<const Convention*> convention_called(std::string_view name) {
+  if (const Convention* known = find_convention(name)) return known;
+  std::vector<std::string_view> names;
+  for (const Convention* convention : conventions()) names.push_back(convention->name);
+  return Error{ErrorCode::invalid_argument,
+               "no convention is called '" + printable(name) + "'" + did_you_mean(name, names) +
+                   "; 'flopmeter conventions' lists them"};
 }
 
 }  // namespace flopmeter

@@ -3,6 +3,8 @@
 #include <flopmeter/core/step_builder.h>
 #include <flopmeter/core/text.h>
 
+#include <algorithm>
+
 namespace flopmeter {
 namespace {
 
@@ -84,16 +86,35 @@ void fill_rates(Estimate& e, const EstimateRequest& request) {
   }
 }
 
+/// What was asked of the training must be there to be had.
+Result<void> check_training(const Model& model,
+                            const Training& training,
+                            const ParameterCounts& parameters) {
+  if (training.forward_only && training.recompute != Recompute::none) {
+    return wrong(
+        "--recompute belongs to the backward pass that --forward-only leaves out; give one");
+  }
+  const bool predicts = std::any_of(
+      model.runs.begin(), model.runs.end(), [](const LayerRun& run) { return run.mtp; });
+  if (training.mtp == Training::Mtp::on && !predicts)
+    return wrong("--mtp: " + model.name + " has no multi-token prediction layers; leave it out");
+  const Trainable& trainable = training.trainable;
+  const bool nothing_adapted = trainable.kind == Trainable::Kind::lora && parameters.trainable == 0;
+  const bool nothing_frozen = trainable.kind == Trainable::Kind::freeze &&
+                              parameters.trainable == parameters.total && !model.bare_parameters;
+  if (nothing_adapted || nothing_frozen) {
+    return wrong("--trainable: no parameter of " + model.name + " is called like '" +
+                 printable(trainable.pattern) + "'; a pattern matches whole names, as *q_proj*");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Estimate> estimate(const Model& model, const EstimateRequest& request) {
-  const Convention* convention = find_convention(request.convention);
-  if (convention == nullptr) {
-    std::vector<std::string_view> names;
-    for (const Convention* known : conventions()) names.push_back(known->name);
-    return wrong("no convention is called '" + printable(request.convention) + "'" +
-                 did_you_mean(request.convention, names) + "; 'flopmeter conventions' lists them");
-  }
+  const auto named = convention_called(request.convention);
+  if (!named) return named.error();
+  const Convention* convention = *named;
   if (request.devices < 1 || request.devices > (1 << 24))
     return wrong("the number of devices is not between 1 and 2^24");
   if (request.step_seconds && request.tokens_per_second) {
@@ -111,6 +132,7 @@ Result<Estimate> estimate(const Model& model, const EstimateRequest& request) {
   e.family = model.family;
   e.notes = model.notes;
   e.parameters = count_parameters(model, request.training);
+  if (const auto ok = check_training(model, request.training, e.parameters); !ok) return ok.error();
   e.sequences = batch.count();
   e.tokens = batch.tokens();
   e.visual_tokens = visual_tokens(model, batch);

@@ -59,13 +59,10 @@ Result<std::unique_ptr<FlopEstimator>> make_estimator(Model model,
                                                       Training training,
                                                       const std::string& convention,
                                                       Dtype dtype) {
-  const Convention* known = find_convention(convention);
-  if (known == nullptr) {
-    return Error{ErrorCode::not_found,
-                 "no convention is called '" + convention + "'; see 'flopmeter conventions'"};
-  }
+  const auto known = convention_called(convention);
+  if (!known) return known.error();
   return std::unique_ptr<FlopEstimator>{
-      std::make_unique<ModelEstimator>(std::move(model), std::move(training), *known, dtype)};
+      std::make_unique<ModelEstimator>(std::move(model), std::move(training), **known, dtype)};
 }
 
 }  // namespace flopmeter

@@ -3,6 +3,7 @@
 #include <flopmeter/core/text.h>
 
 #include <algorithm>
+#include <array>
 
 namespace flopmeter {
 namespace {
@@ -15,13 +16,23 @@ const ModelFamily* find_family(std::string_view type) {
   return nullptr;
 }
 
-/// The family that a configuration names, by model_type or else by architecture.
+bool untyped(const Config& config) {
+  return !config.has("model_type") && !config.has("architectures");
+}
+
+/// Where a file says no type, its words may tell whose it is.
+std::string_view family_by_keys(const Config& config) {
+  if (config.has("n_embd")) return "gpt2";
+  return config.has("num_layers") && config.has("hidden_size") ? "megatron" : "";
+}
+
+/// The family that a configuration names, by model_type, else by architecture, else by its keys.
 const ModelFamily* family_of(const Config& config) {
   if (const auto* family = find_family(config.text_or({"model_type"}, ""))) return family;
   for (const std::string& architecture : config.texts({"architectures"})) {
     if (const auto* family = find_family(architecture)) return family;
   }
-  return nullptr;
+  return untyped(config) ? find_family(family_by_keys(config)) : nullptr;
 }
 
 /// Parameters of an architecture nobody described: what the configuration says, or those of a
@@ -54,35 +65,63 @@ std::string origin_name(const Config& config) {
   return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
 }
 
-/// A name as people vary it: letters and digits only, in lower case, without the owner before a
-/// slash and the "Meta-" that some LLaMA names begin with.
-std::string spelling(std::string_view name) {
-  std::string letters;
-  for (const char c : name.substr(name.rfind('/') + 1)) {
-    if (c >= 'A' && c <= 'Z') letters += static_cast<char>(c - 'A' + 'a');
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
-  }
-  return letters.starts_with("metallama") ? letters.substr(4) : letters;
+/// Words that name a checkpoint's training or file form; its sizes are those of the model without.
+bool names_a_tuning(std::string_view word) {
+  constexpr std::array<std::string_view, 6> words = {"instruct", "chat", "base", "hf", "it", "pt"};
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-bool is_alias(const EmbeddedFile& file, std::string_view wanted) {
+enum class Tuning : std::uint8_t { kept, dropped };
+
+/// A name as people vary it: in lower case, without the owner before a slash and the "Meta-" that
+/// some LLaMA names begin with.  Separators go, but a number stays the number it is: "opt-1.3b" is
+/// not "opt-13b", nor "qwen2-57b" "qwen2.5-7b".
+std::string spelling(std::string_view name, Tuning tuning) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  name = name.substr(name.rfind('/') + 1);
+  std::string text;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    const bool upper = c >= 'A' && c <= 'Z';
+    const bool point =
+        c == '.' && i > 0 && i + 1 < name.size() && is_digit(name[i - 1]) && is_digit(name[i + 1]);
+    const bool kept = upper || (c >= 'a' && c <= 'z') || is_digit(c) || point;
+    text += !kept ? ' ' : upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  std::string joined;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = std::string_view{text}.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (tuning == Tuning::dropped && !joined.empty() && names_a_tuning(word)) continue;
+    if (!joined.empty() && is_digit(joined.back()) && is_digit(word.front())) joined += '-';
+    joined += word;
+  }
+  return joined.starts_with("metallama") ? joined.substr(4) : joined;
+}
+
+bool is_called(const EmbeddedFile& file, const std::string& wanted, Tuning tuning) {
+  if (spelling(file.name, tuning) == wanted) return true;
   const auto config = Config::parse(file.text, file.name);
   if (!config) return false;
   const auto aliases = (*config).texts({"_aliases"});
-  return std::any_of(
-      aliases.begin(), aliases.end(), [&](const auto& alias) { return spelling(alias) == wanted; });
+  return std::any_of(aliases.begin(), aliases.end(), [&](const auto& alias) {
+    return spelling(alias, tuning) == wanted;
+  });
 }
 
+/// By its own name; else by that of the model it was tuned from.
 const EmbeddedFile* find_known(std::string_view name) {
-  const std::string wanted = spelling(name);
   const auto known = known_models();
-  auto found = std::find_if(
-      known.begin(), known.end(), [&](const auto& file) { return spelling(file.name) == wanted; });
-  if (found == known.end()) {
-    found = std::find_if(
-        known.begin(), known.end(), [&](const auto& file) { return is_alias(file, wanted); });
+  for (const Tuning tuning : {Tuning::kept, Tuning::dropped}) {
+    const std::string wanted = spelling(name, tuning);
+    const auto found = std::find_if(known.begin(), known.end(), [&](const auto& file) {
+      return is_called(file, wanted, tuning);
+    });
+    if (found != known.end()) return &*found;
   }
-  return found == known.end() ? nullptr : &*found;
+  return nullptr;
 }
 
 /// Sizes that are each in range may still multiply to what no integer holds.
@@ -108,7 +147,11 @@ Result<Model> build_model(const Config& config) {
     config.fail("the sizes make more than 10^18 parameters, so no model configuration");
     return config.status().error();
   }
-  if (family != nullptr) model.family = family->name;
+  if (family != nullptr) {
+    model.family = family->name;
+    if (untyped(config))
+      model.notes.push_back("no key 'model_type': read as " + model.family + " by its other keys");
+  }
   if (model.name.empty()) model.name = origin_name(config);
   return model;
 }
@@ -124,7 +167,8 @@ Result<Model> find_model(std::string_view name) {
   std::vector<std::string_view> names;
   for (const EmbeddedFile& file : known_models()) names.push_back(file.name);
   return Error{ErrorCode::not_found,
-               "no model is called '" + printable(name) + "'" + did_you_mean(name, names) +
+               "no model is called '" + printable(name) + "'" +
+                   did_you_mean(name.substr(name.rfind('/') + 1), names) +
                    "; 'flopmeter models' lists them, or give a config.json"};
 }
 

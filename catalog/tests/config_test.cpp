@@ -56,6 +56,67 @@ TEST(Config, an_unknown_architecture_becomes_parameters_times_tokens_and_says_so
   EXPECT_NE((*result).notes.at(0).find("zebra"), std::string::npos);
 }
 
+Model read(std::string_view json) {
+  const auto config = Config::parse(json, "config.json");
+  EXPECT_TRUE(config) << config.error().message;
+  auto model = build_model(*config);
+  EXPECT_TRUE(model) << model.error().message;
+  return *std::move(model);
+}
+
+std::string parameters(std::string_view json) {
+  return to_string(count_parameters(read(json)).total);
+}
+
+// 350 M of llm-foundry's benchmark tables, which print 355985408 parameters at 2048 tokens.
+TEST(Config, without_a_type_the_words_of_gpt_2_and_megatron_tell) {
+  EXPECT_EQ(parameters(R"({"n_layer": 24, "n_embd": 1024, "n_head": 16, "n_positions": 2048,
+                           "vocab_size": 50368})"),
+            "355985408");
+  const std::string_view megatron = R"({"num_layers": 24, "hidden_size": 1024, "seq_length": 2048,
+                                        "vocab_size": 50368})";
+  EXPECT_EQ(parameters(megatron), "355985408");
+  ASSERT_EQ(read(megatron).notes.size(), 1U);
+  EXPECT_EQ(read(megatron).notes[0], "no key 'model_type': read as megatron_gpt by its other keys");
+}
+
+// LLaMA-3-8B as Megatron's arguments say it.
+TEST(Config, megatrons_arguments_describe_a_llama) {
+  EXPECT_EQ(parameters(R"({"num_layers": 32, "hidden_size": 4096, "ffn_hidden_size": 14336,
+                           "num_attention_heads": 32, "num_query_groups": 8, "swiglu": true,
+                           "add_bias_linear": false, "normalization": "RMSNorm",
+                           "position_embedding_type": "rope", "padded_vocab_size": 128256,
+                           "untie_embeddings_and_output_weights": true})"),
+            "8030261248");
+}
+
+// Keys as tables of models give them: one spelling for all families, and none that has a default.
+TEST(Config, normalised_keys_describe_the_published_models) {
+  EXPECT_EQ(parameters(R"({"architectures": ["QWenLMHeadModel"], "hidden_size": 2048,
+                           "intermediate_size": 5504, "config_json_intermediate_size": 11008,
+                           "num_hidden_layers": 24, "num_attention_heads": 16,
+                           "num_key_value_heads": 16, "head_dim": 128, "vocab_size": 151936})"),
+            "1836828672");
+  EXPECT_EQ(parameters(R"({"architectures": ["ChatGLMModel"], "hidden_size": 4096,
+                           "ffn_hidden_size": 13696, "num_layers": 28, "num_attention_heads": 32,
+                           "multi_query_group_num": 2, "kv_channels": 128,
+                           "padded_vocab_size": 65024})"),
+            "6243584000");
+  EXPECT_EQ(parameters(R"({"architectures": ["InternLM2ForCausalLM"], "hidden_size": 4096,
+                           "intermediate_size": 14336, "num_hidden_layers": 32,
+                           "num_attention_heads": 32, "num_key_value_heads": 8,
+                           "vocab_size": 92544})"),
+            "7737708544");
+  EXPECT_EQ(parameters(R"({"architectures": ["Gemma3ForConditionalGeneration"], "head_dim": 256,
+                           "hidden_size": 2560, "intermediate_size": 10240, "vocab_size": 262208,
+                           "num_hidden_layers": 34, "num_attention_heads": 8,
+                           "num_key_value_heads": 4, "sliding_window": 1024,
+                           "vision_config": {"hidden_size": 1152, "intermediate_size": 4304,
+                             "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14,
+                             "image_size": 896, "mm_tokens_per_image": 256}})"),
+            "4300079472");
+}
+
 TEST(Config, random_damage_never_crashes) {
   std::mt19937 random{1};
   for (const ModelFamily* family : model_families()) {

@@ -51,7 +51,7 @@ TEST(KnownModels, have_the_parameters_that_were_published) {
     EXPECT_EQ(to_string(total), std::to_string((*config).size({"_parameters"}))) << file.name;
     ++compared;
   }
-  EXPECT_EQ(compared, 73);
+  EXPECT_EQ(compared, 163);
 }
 
 TEST(KnownModels, are_found_by_their_other_names_in_any_case) {
@@ -59,8 +59,38 @@ TEST(KnownModels, are_found_by_their_other_names_in_any_case) {
   EXPECT_EQ(known("meta-llama/Meta-Llama-3-8B").name, "llama-3-8b");
   EXPECT_EQ(known("qwen/qwen2.5-vl-7b-instruct").name, "qwen2.5-vl-7b");
   EXPECT_EQ(known("gpt2").name, "gpt-2");
+  EXPECT_EQ(known("llama3-8b").name, "llama-3-8b");
+  EXPECT_EQ(known("LLAMA3_70B").name, "llama-3-70b");
+  EXPECT_EQ(known("GPT-2 XL 1.5B").name, "gpt-2-xl");
   EXPECT_FALSE(find_model("llama-3"));
   EXPECT_FALSE(find_model("vocab_size"));
+}
+
+TEST(KnownModels, have_the_sizes_of_the_model_they_were_tuned_from) {
+  EXPECT_EQ(known("Qwen/Qwen2.5-7B-Instruct").name, "qwen2.5-7b");
+  EXPECT_EQ(known("meta-llama/Llama-2-13b-chat-hf").name, "llama-2-13b");
+  EXPECT_EQ(known("google/gemma-3-12b-it").name, "gemma-3-12b");
+  EXPECT_EQ(known("internlm/internlm2-chat-20b").name, "internlm2-20b");
+  EXPECT_EQ(known("mistralai/Mistral-7B-Instruct-v0.3").name, "mistral-7b-v0.3");
+  EXPECT_EQ(known("mistralai/Mixtral-8x22B-Instruct-v0.1").name, "mixtral-8x22b-instruct");
+  EXPECT_FALSE(find_model("instruct"));
+  EXPECT_FALSE(find_model("Qwen/Qwen2.5-7B-Instruct-AWQ"));
+}
+
+TEST(KnownModels, digits_are_not_moved_from_one_number_to_the_next) {
+  EXPECT_EQ(known("opt-13b").name, "opt-13b");
+  EXPECT_EQ(known("opt-1.3b").name, "opt-1.3b");
+  EXPECT_EQ(known("Qwen2-57B-A14B").name, "qwen2-57b-a14b");
+  for (const char* other :
+       {"qwen2-57b", "llama-3-18b", "qwen2-5.7b", "pythia-69b", "gpt-2.5", "llama-31-8b"})
+    EXPECT_FALSE(find_model(other)) << other;
+}
+
+TEST(KnownModels, a_near_miss_is_told_without_the_owner) {
+  const auto missing = find_model("meta-llama/Llama-3-9B");
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("did you mean llama-3-8b"), std::string::npos)
+      << missing.error().message;
 }
 
 TEST(KnownModels, no_name_means_two_models) {

@@ -39,8 +39,8 @@ bool has_first_dense(const RandomFamily& family) {
 
 /// Whether experts have a width apart from the MLP's.
 bool sizes_of_their_own(const RandomFamily& family) {
-  constexpr std::array<std::string_view, 6> plain = {
-      "mixtral", "gpt_oss", "llama4_text", "olmoe", "minimax_m2", "granitemoe"};
+  constexpr std::array<std::string_view, 8> plain = {
+      "mixtral", "gpt_oss", "llama4_text", "olmoe", "minimax_m2", "granitemoe", "phimoe", "dbrx"};
   return std::find(plain.begin(), plain.end(), family.type) == plain.end();
 }
 
@@ -111,8 +111,16 @@ std::string json(const RandomFamily& family, const Sizes& sizes) {
     add(name, sizes.at("intermediate_size"));
   add("num_layers", sizes.at("num_hidden_layers"));
   add("padded_vocab_size", sizes.at("vocab_size"));
-  for (const auto* name : {"num_kv_heads", "multi_query_group_num"})
-    add(name, sizes.at("num_key_value_heads"));
+  const std::int64_t kv = sizes.at("num_key_value_heads");
+  for (const auto* name : {"num_kv_heads", "multi_query_group_num", "num_query_groups"})
+    add(name, kv);
+  text += R"(, "attn_config": {"kv_n_heads": )" + std::to_string(kv) + "}";
+  if (family.type == "dbrx") {
+    text += R"(, "ffn_config": {"ffn_hidden_size": )" +
+            std::to_string(sizes.at("intermediate_size")) + R"(, "moe_num_experts": )" +
+            std::to_string(sizes.at("experts")) + R"(, "moe_top_k": )" +
+            std::to_string(sizes.at("num_experts_per_tok")) + "}";
+  }
   return text + "}";
 }
 
@@ -295,6 +303,10 @@ const std::vector<RandomFamily>& families() {
       {.type = "olmoe", .experts = true},
       {.type = "minimax_m2", .experts = true},
       {.type = "granitemoe", .experts = true},
+      {.type = "phimoe", .experts = true},
+      {.type = "dbrx", .experts = true},
+      {.type = "seed_oss"},
+      {.type = "megatron", .extra = R"(, "swiglu": true)"},
       {.type = "nemotron_h", .recurrent = true},
       {.type = "mamba2", .recurrent = true, .mixer_only = true},
       {.type = "qwen3_next", .experts = true, .recurrent = true},

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/catalog/convention.h>
 #include <flopmeter/catalog/model_estimator.h>
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/core/step_builder.h>
@@ -150,6 +151,7 @@ std::string batch_of(const std::string& line) {
 }  // namespace
 
 Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& convention) {
+  if (const auto asked = convention_called(convention); !asked) return asked.error();
   auto stored = stored_model(run);
   if (!stored) return stored.error();
   const std::string& from = run.description.convention;

@@ -47,6 +47,14 @@ def assert_refused(done, *words):
     (["estimate", "llama-3-8b", "--image-grid-thw", "1,32,32"], ["no vision tower"]),
     (["estimate", "llama-3-8b", "--recompute", "some"], ["--recompute", "selective"]),
     (["estimate", "llama-3-8b", "--sparse"], ["--sparse", "--device"]),
+    (["estimate", "llama-3-8b", "--sparse", "--device", "v100 sxm2 32gb", "--dtype", "fp16"], ["--sparse", "V100", "fp16"]),
+    (["estimate", "llama-3-8b", "--device", ""], ["--device", "empty"]),
+    (["estimate", "llama-3-8b", "--seq-lens", ""], ["--seq-lens", "empty"]),
+    (["estimate", "llama-3-8b", "--trainable", "lora:8:nothing*"], ["--trainable", "nothing*", "*q_proj*"]),
+    (["estimate", "llama-3-8b", "--trainable", "freeze:nothing*"], ["--trainable", "nothing*"]),
+    (["estimate", "llama-3-8b", "--forward-only", "--recompute", "full"], ["--recompute", "--forward-only"]),
+    (["estimate", "llama-3-8b", "--mtp"], ["--mtp", "llama-3-8b"]),
+    (["estimate", "meta-llama/Llama-3-9B"], ["did you mean llama-3-8b"]),
     (["conventions", "palmm"], ["palmm", "did you mean palm"]),
     (["fly"], ["fly", "--help"]),
 ])
@@ -72,6 +80,13 @@ def test_text_that_is_no_configuration_is_refused(tmp_path, text):
     path = tmp_path / "config.json"
     path.write_text(text)
     assert_refused(run("estimate", path), "config.json")
+
+
+def test_an_unknown_convention_is_named_before_the_run_is_read(tmp_path):
+    (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/1", "run_id": "00c0ffee00c0ffee"}')
+    assert_refused(run("recompute", tmp_path, "--convention", "megatrom"), "megatrom", "did you mean megatron")
+    without = run("recompute", tmp_path, "--convention", "megatron")
+    assert without.returncode == 1 and "does not hold the model's configuration" in without.stderr
 
 
 def test_hostile_names_reach_the_terminal_as_text():

@@ -122,6 +122,22 @@ def granitemoe(rng):
     return hf.GraniteMoeConfig(**sizes(rng), **experts(rng, "num_local_experts"), attention_bias=maybe(rng))
 
 
+def phimoe(rng):
+    return hf.PhimoeConfig(
+        **sizes(rng), **experts(rng, "num_local_experts"), attention_bias=maybe(rng), lm_head_bias=maybe(rng),
+        sliding_window=rng.choice([None, 5]))
+
+
+def dbrx(rng):
+    row = sizes(rng)
+    count = rng.choice([2, 4, 6])
+    return hf.DbrxConfig(
+        d_model=row["hidden_size"], n_heads=row["num_attention_heads"], n_layers=row["num_hidden_layers"], max_seq_len=64,
+        vocab_size=row["vocab_size"], attn_config={"kv_n_heads": row["num_key_value_heads"], "rope_theta": 10000.0},
+        ffn_config={"hidden_size": row["hidden_size"], "ffn_hidden_size": row["intermediate_size"],
+                    "moe_num_experts": count, "moe_top_k": rng.randint(1, count)})
+
+
 MOE = [
     Family("mixtral", hf.MixtralForCausalLM, mixtral),
     Family("qwen2_moe", hf.Qwen2MoeForCausalLM, qwen2_moe),
@@ -135,4 +151,6 @@ MOE = [
     Family("granitemoe", hf.GraniteMoeForCausalLM, granitemoe),
     Family("deepseek_v2", hf.DeepseekV2ForCausalLM, deepseek_v2),
     Family("deepseek_v3", hf.DeepseekV3ForCausalLM, deepseek_v3),
+    Family("phimoe", hf.PhimoeForCausalLM, phimoe),
+    Family("dbrx", hf.DbrxForCausalLM, dbrx),
 ]

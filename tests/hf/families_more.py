@@ -56,6 +56,20 @@ def ernie4_5(rng):
     return hf.Ernie4_5Config(**sizes(rng), head_dim=rng.choice([None, 8, 24]), use_bias=maybe(rng))
 
 
+def gpt_bigcode(rng):
+    row = sizes(rng, grouped=False)
+    return hf.GPTBigCodeConfig(
+        vocab_size=row["vocab_size"], n_positions=64, n_embd=row["hidden_size"], n_layer=row["num_hidden_layers"],
+        n_head=row["num_attention_heads"], n_inner=rng.choice([None, 40]), multi_query=maybe(rng),
+        bos_token_id=None, eos_token_id=None)
+
+
+def seed_oss(rng):
+    return hf.SeedOssConfig(
+        **sizes(rng), head_dim=rng.choice([None, 8, 24]), attention_bias=maybe(rng), attention_out_bias=maybe(rng),
+        mlp_bias=maybe(rng))
+
+
 MORE = [
     Family("granite", hf.GraniteForCausalLM, granite),
     Family("olmo", hf.OlmoForCausalLM, olmo),
@@ -68,4 +82,6 @@ MORE = [
     Family("nemotron", hf.NemotronForCausalLM, nemotron),
     Family("starcoder2", hf.Starcoder2ForCausalLM, starcoder2),
     Family("ernie4_5", hf.Ernie4_5ForCausalLM, ernie4_5),
+    Family("gpt_bigcode", hf.GPTBigCodeForCausalLM, gpt_bigcode),
+    Family("seed_oss", hf.SeedOssForCausalLM, seed_oss),
 ]

@@ -132,16 +132,16 @@ std::function<Exit()> set_up(CLI::App& app) {
                  o.model,
                  "a well-known model's name, a config.json, a folder that holds one, or -")
       ->required();
-  auto* seq_len =
-      app.add_option(
-             "--seq-len",
-             o.seq_len,
-             "tokens a sequence, visual ones included (the model's longest, if it says one)")
-          ->check(check_positive_integer);
+  auto* seq_len = app.add_option("--seq-len",
+                                 o.seq_len,
+                                 "tokens a sequence, visual ones included (the longest a "
+                                 "config.json speaks of, else 2048)")
+                      ->check(check_positive_integer);
   auto* batch = app.add_option("--batch", o.batch, "sequences a step")
                     ->check(check_positive_integer)
                     ->capture_default_str();
   app.add_option("--seq-lens", o.seq_lens, "lengths of packed documents: a,b,c")
+      ->check(check_not_empty)
       ->excludes(seq_len)
       ->excludes(batch);
   app.add_option("--image-grid-thw", o.images, "images in patches: t,h,w;t,h,w");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <flopmeter/catalog/pricing.h>
+#include <flopmeter/core/result.h>
 
 #include <span>
 #include <string_view>
@@ -29,5 +30,7 @@ struct Convention {
 
 std::span<const Convention* const> conventions();
 const Convention* find_convention(std::string_view name);
+/// The same, with an error that suggests near names.
+Result<const Convention*> convention_called(std::string_view name);
 
 }  // namespace flopmeter
