@@ -63,7 +63,8 @@ def _flags(torch: Any) -> list[str]:
     includes = [SOURCES / "include", SOURCES / "src"]
     systems = [root / "include", root / "include" / "torch" / "csrc" / "api" / "include", headers]
     abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
-    flags = ["-std=c++20", "-O2", "-fPIC", "-fno-semantic-interposition", "-w", "-DNDEBUG", f"-D_GLIBCXX_USE_CXX11_ABI={abi}"]
+    flags = ["-std=c++20", "-O2", "-fPIC", "-fno-semantic-interposition", "-fno-plt", "-w", "-DNDEBUG"]
+    flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={abi}")
     distributed = importlib.import_module("torch.distributed")
     if distributed.is_available():  # as torch's own CMake package says to whoever links it
         flags += ["-DUSE_DISTRIBUTED", *(["-DUSE_C10D_GLOO"] if distributed.is_gloo_available() else [])]

@@ -139,6 +139,13 @@ def _find_model(model: Any, module: Any, frozen: bool, mode: str) -> _flopmeter.
     return found if found.known else None
 
 
+def _attention_is_eager(model: Any, device: Any) -> bool:
+    """Chosen so, or because the fused kernel of the CPU has no dropout: torch then runs plain products."""
+    config = getattr(model, "config", None)
+    dropout = getattr(config, "attn_pdrop", 0) or getattr(config, "attention_dropout", 0) or 0
+    return getattr(config, "_attn_implementation", None) == "eager" or (str(device) == "cpu" and dropout > 0)
+
+
 def parts_of(
     model: Any,
     device: Any,
@@ -157,10 +164,9 @@ def parts_of(
     frozen = trainable is None and module is not None and not all(p.requires_grad for p in module.parameters())
     found = _find_model(model, module, frozen, mode)
     checkpointed = bool(getattr(module, "is_gradient_checkpointing", False))
-    eager = getattr(getattr(model, "config", None), "_attn_implementation", None) == "eager"
     how = {
         "recompute": recompute or ("full" if checkpointed else "none"),
-        "attention": attention or ("eager" if eager else "fused"),
+        "attention": attention or ("eager" if _attention_is_eager(model, device) else "fused"),
     }
     training = _flopmeter.Training(trainable or "all", recompute=how["recompute"], attention=how["attention"])
     details: dict[str, Any] = {"dtype": dtype}

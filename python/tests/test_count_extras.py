@@ -34,10 +34,19 @@ def test_replaying_before_capturing_is_an_error():
         flopmeter.region("graph").replayed()
 
 
-@torch.library.custom_op("flopmeter_test::fused", mutates_args=())
-def fused(x: torch.Tensor, w: torch.Tensor, twice: bool) -> torch.Tensor:
+LIBRARY = torch.library.Library("flopmeter_test", "DEF")
+LIBRARY.define("fused(Tensor x, Tensor w, bool twice) -> Tensor")
+LIBRARY.define("another(Tensor x) -> Tensor")
+fused, another = torch.ops.flopmeter_test.fused, torch.ops.flopmeter_test.another
+
+
+def _fused(x, w, twice):
     y = x @ w
     return y @ y.t() if twice else y
+
+
+LIBRARY.impl("fused", _fused, "CPU")
+LIBRARY.impl("another", lambda x: x * 2, "CPU")
 
 
 def test_a_registered_rule_prices_a_custom_op_and_what_it_calls_is_not_counted_twice():
@@ -125,8 +134,3 @@ def test_a_survey_sees_every_operator_and_names_those_without_a_rule():
     assert {row.backward for row in s.rows if row.name == "aten::mm"} == {False, True}
     assert set(s.unknown_ops) == {"flopmeter_test::another"}
     assert 0 < s.seconds("priced") < s.busy_seconds
-
-
-@torch.library.custom_op("flopmeter_test::another", mutates_args=())
-def another(x: torch.Tensor) -> torch.Tensor:
-    return x * 2

@@ -243,6 +243,21 @@ def test_dtypes():
     assert product(torch.complex64) == {"fp32": 4 * one}
 
 
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="a setting of newer torch")
+@pytest.mark.parametrize("setting", ["ieee", "tf32", "bf16"])
+def test_fp32_work_is_booked_as_what_this_processor_makes_of_the_setting(setting):
+    x, y = torch.randn(256, 256), torch.randn(256, 256)
+    exact = x.double() @ y.double()
+    before, torch.backends.fp32_precision = torch.backends.fp32_precision, setting
+    try:
+        with flopmeter.count() as c:
+            product = x @ y
+    finally:
+        torch.backends.fp32_precision = before
+    shortened = (product - exact).abs().max() > 1e-4 * exact.abs().max()
+    assert c.by_dtype == {"bf16" if shortened else "fp32": 2 * 256**3}
+
+
 def test_empty_products_cost_nothing():
     assert executed(lambda: torch.mm(torch.empty(0, 5), torch.empty(5, 7))) == 0
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The callback for the Hugging Face Trainer, with a real Trainer, a tiny random GPT-2 and real TensorBoard."""
 
+import json
+
 import flopmeter
 import pytest
 import torch
@@ -58,12 +60,18 @@ def test_flops_are_those_of_the_estimate(run):
     config = run[2].model.config.to_dict()
     sequences = BATCH * ACCUMULATED
     expected = flopmeter.estimate(config, seq_lens=[LENGTH] * sequences)["flops"]["model"]
-    # This model hands its attention a mask tensor: pairs that the mask leaves out are computed, and so counted.
+    # GPT-2 trains with dropout in its attention, for which the CPU has no fused kernel: pairs that the mask leaves out
+    # are computed, and so counted.
     masked_pairs = LENGTH * LENGTH - LENGTH * (LENGTH + 1) // 2
     masked = 3 * 2 * 2 * masked_pairs * config["n_embd"] * config["n_layer"] * sequences
     for row in records(run[1].monitor.directory, "train"):
         assert row["estimated_flops"] == expected
         assert row["model_flops"] == expected + (masked if row["attention_pairs"] == "full" else 0)
+
+
+def test_the_stored_estimate_says_how_attention_ran(run):
+    stored = json.loads(open(f"{run[1].monitor.directory}/run.json").read())
+    assert stored["details"]["estimate"]["attention"] == "eager"
 
 
 def test_phases_are_found_and_evaluation_and_checkpoints_are_apart(run):

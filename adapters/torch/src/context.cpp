@@ -13,6 +13,9 @@
 #include <atomic>
 #include <memory>
 #include <utility>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 namespace flopmeter::torch_adapter {
 
@@ -119,21 +122,6 @@ Booking open_booking(TaskId task, const Node* node, Mark* mark) {
   return sequence == mark->first_sequence ? Booking::pending_first : Booking::pending;
 }
 
-Booking booking_in_backward(TaskId task, Node* node) {
-  Mark* mark = current_mark();
-  if (mark != nullptr && mark->task != task) settle_by_nested(*mark, node);
-  const Hooks hooks = hooks_now();
-  if (thread_local TaskId last = no_task;
-      std::exchange(last, task) != task && !context.ran_forward) {
-    context.outside = last_forward_hooks();
-  }
-  context.in_backward = true;
-  if (recomputes(hooks)) return Booking::recompute;
-  context.outside = hooks;
-  if (may_run_anything(node)) return open_booking(task, node, mark);
-  return Booking::backward;
-}
-
 }  // namespace
 
 [[gnu::noinline]] void note_forward_hooks() {
@@ -146,15 +134,29 @@ Booking booking_in_backward(TaskId task, Node* node) {
   forward_innermost.store(hooks.innermost, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] Place place_in_backward(TaskId task) {
+[[gnu::noinline]] Booking booking_in_backward(TaskId task) {
   const auto node = current_node();
-  Place place{.booking = booking_in_backward(task, node.get()), .module = context.module};
-  if (module_users.load(std::memory_order_relaxed) == 0 || node == nullptr) return place;
-  // Recomputed work runs inside its module's forward; backward work belongs to the node's.
-  if (place.booking == Booking::backward || place.module == 0) {
-    place.module = module_of_node(node->thread_id(), node->sequence_nr());
+  Mark* mark = current_mark();
+  if (mark != nullptr && mark->task != task) settle_by_nested(*mark, node.get());
+  const Hooks hooks = hooks_now();
+  if (thread_local TaskId last = no_task;
+      std::exchange(last, task) != task && !context.ran_forward) {
+    context.outside = last_forward_hooks();
   }
-  return place;
+  context.in_backward = true;
+  if (recomputes(hooks)) return Booking::recompute;
+  context.outside = hooks;
+  if (may_run_anything(node.get())) return open_booking(task, node.get(), mark);
+  return Booking::backward;
+}
+
+std::uint32_t module_now(Booking booking) {
+  if (module_users.load(std::memory_order_relaxed) == 0) return 0;
+  // Recomputed work runs inside its module's forward; backward work belongs to the node's.
+  if (booking == Booking::forward || (booking != Booking::backward && context.module != 0))
+    return context.module;
+  const auto node = current_node();
+  return node != nullptr ? module_of_node(node->thread_id(), node->sequence_nr()) : context.module;
 }
 
 namespace {
@@ -178,10 +180,14 @@ Dtype setting(at::Float32Backend backend, Precision precision) {
 }
 #endif
 
-bool has_bf16_units() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq");
+/// The processor multiplies bf16 tiles (AMX).
+bool has_bf16_tiles() {
+#ifdef __x86_64__
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 22U & 1U) != 0;
 #else
   return false;
 #endif
@@ -189,8 +195,9 @@ bool has_bf16_units() {
 
 }  // namespace
 
-// As oneDNN's device checks have it; it takes TF32 on no processor.
-const bool cpu_shortens_fp32 = has_bf16_units();
+// Where the setting allows bf16, oneDNN takes it on AMX only: with AVX-512 alone, bf16 instructions
+// or not, its verbose output shows fp32 kernels.  It takes TF32 on no processor.
+const bool cpu_shortens_fp32 = has_bf16_tiles();
 
 Dtype fp32_setting(c10::DeviceType device, Precision precision) {
   if (device == c10::DeviceType::CPU) {

@@ -23,11 +23,6 @@
 
 namespace flopmeter::torch_adapter {
 
-struct Place {
-  Booking booking = Booking::forward;
-  std::uint32_t module = 0;
-};
-
 using TaskId = std::intptr_t;
 inline constexpr TaskId no_task = -1;
 
@@ -72,7 +67,7 @@ struct ThreadContext {
 };
 extern constinit thread_local ThreadContext context __attribute__((tls_model("initial-exec")));
 
-Place place_in_backward(TaskId task);
+Booking booking_in_backward(TaskId task);
 void note_forward_hooks();
 
 /// Saved-tensor hooks that came on top of those around the backward: a non-reentrant checkpoint is
@@ -82,15 +77,17 @@ inline bool recomputes(const Hooks& hooks) {
          (hooks.depth == context.outside.depth && hooks.innermost != context.outside.innermost);
 }
 
-inline Place place_now() {
+inline Booking booking_now() {
   const TaskId task = current_task();
   if (task != no_task) [[unlikely]]
-    return place_in_backward(task);
+    return booking_in_backward(task);
   // With none around it, no operator of this forward can have fewer.
   if (context.in_backward || context.outside.depth != 0) [[unlikely]]
     note_forward_hooks();
-  return {.booking = Booking::forward, .module = context.module};
+  return Booking::forward;
 }
+/// The module that work with this booking belongs to; 0 for none, and while nobody asks.
+std::uint32_t module_now(Booking booking);
 
 /// Whether this processor has the units with which oneDNN computes fp32 work in a shorter format.
 extern const bool cpu_shortens_fp32;

@@ -203,6 +203,10 @@ void book_unpriced(const OpEntry& entry) noexcept {
   tally.unpriced_by_op[entry.index].add(1);
 }
 
+void book_beside(const OpEntry& entry, Dtype dtype, Booking booking, const Work& work) {
+  thread_tally().book_beside(entry.index, dtype, booking, work, module_now(booking));
+}
+
 void book_call(const OpEntry& entry, c10::DeviceType device, const OpCall& call) noexcept try {
   const std::optional<OpCost> cost = price(entry, call);
   if (!cost) [[unlikely]]

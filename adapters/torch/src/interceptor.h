@@ -83,24 +83,34 @@ struct Inside {
   bool beside_collective_;
 };
 
+/// Books what comes beside the two sums that every call has: module, pending work, attention.
+[[gnu::noinline, gnu::cold]] void book_beside(const OpEntry& entry,
+                                              Dtype dtype,
+                                              Booking booking,
+                                              const Work& work);
+
 /// Books what a call cost.  `factor` is the argument whose dtype the work has.
 inline void book_cost(const OpEntry& entry,
                       c10::DeviceType device,
                       const Arg& factor,
                       const OpCost& cost) {
-  Work work{.executed = static_cast<std::uint64_t>(cost.executed.value),
-            .model = static_cast<std::uint64_t>(cost.model.value),
-            .pairs = cost.pairs};
+  const auto executed = static_cast<std::uint64_t>(cost.executed.value);
+  const auto model = static_cast<std::uint64_t>(cost.model.value);
+  AttentionPairs pairs = cost.pairs;
   // A product of activations that has an inner extent to sum over may be eager attention, mask
   // unseen.
-  if (work.pairs == AttentionPairs::none && entry.rule != nullptr && entry.rule->hides_attention &&
-      factor.is_tensor() && factor.rank > 0 && factor[-1] > 1) {
-    work.pairs = AttentionPairs::full;
+  if (pairs == AttentionPairs::none && entry.hides_attention && factor.is_tensor() &&
+      factor.rank > 0 && factor[-1] > 1) {
+    pairs = AttentionPairs::full;
   }
   Dtype dtype = factor.dtype;
   if (dtype == Dtype::fp32) dtype = fp32_compute_dtype(device, entry.precision);
-  const Place place = place_now();
-  thread_tally().book(entry.index, dtype, place.booking, work, place.module);
+  const Booking booking = booking_now();
+  if (booking >= Booking::pending_first || pairs != AttentionPairs::none ||
+      module_users.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    book_beside(entry, dtype, booking, {.executed = executed, .model = model, .pairs = pairs});
+  }
+  thread_tally().book(entry.index, dtype, booking, executed, model);
 }
 
 /// Prices and books a call that succeeded.  Never throws: what has no price is counted as such.

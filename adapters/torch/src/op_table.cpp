@@ -41,6 +41,7 @@ OpEntry* find_or_add_op(std::string_view name_and_overload) {
   entry->index = static_cast<std::uint16_t>(count);
   entry->rule = rule;
   entry->precision = precision_of(base);
+  entry->hides_attention = rule != nullptr && rule->hides_attention;
   t.entries[count].store(entry, std::memory_order_release);
   t.count.store(count + 1, std::memory_order_release);
   return entry;

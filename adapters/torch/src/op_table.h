@@ -24,6 +24,7 @@ struct OpEntry {
   const OpRule* rule = nullptr;  ///< null for a user's operator
   std::atomic<const UserRule*> user{nullptr};
   Precision precision = Precision::matmul;
+  bool hides_attention = false;  ///< its rule does
 };
 
 /// The entry for an operator, made on first use; null when the table is full.  Entries live for

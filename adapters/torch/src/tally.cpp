@@ -67,14 +67,15 @@ void Tally::touch(Bookings& cells) {
   touched[touched_count++] = &cells;
 }
 
-void Tally::book_more(
-    Bookings& by_op, std::size_t dtype, Booking booking, Work work, std::size_t module) {
+void Tally::book_beside(
+    std::size_t op, Dtype dtype, Booking booking, const Work& work, std::size_t module) {
+  const auto d = static_cast<std::size_t>(dtype);
   Bookings* by_module = nullptr;
   if (module_users.load(std::memory_order_relaxed) != 0)
     by_module = &modules[module / module_block].get()[module % module_block];
   if (booking >= Booking::pending_first) {
-    touch(totals[dtype]);
-    touch(by_op);
+    touch(totals[d]);
+    touch(ops[op].get()[d]);
     if (by_module != nullptr) touch(*by_module);
   }
   if (by_module != nullptr) {

@@ -96,7 +96,7 @@ class Lazy {
   std::atomic<T*> part_{nullptr};
 };
 
-/// What is booked of a call: a cost in registers.
+/// What is booked of a call.
 struct Work {
   std::uint64_t executed = 0;
   std::uint64_t model = 0;
@@ -119,16 +119,18 @@ struct alignas(64) Tally {
 
   Tally* next = nullptr;  ///< list of all tallies, grows only
 
-  /// Books one call.  `module` is 0 outside of any; ignored while modules are not counted.
-  inline void book(std::size_t op, Dtype dtype, Booking booking, Work work, std::size_t module);
+  /// Books one call in the two sums that every call has.
+  inline void book(
+      std::size_t op, Dtype dtype, Booking booking, std::uint64_t executed, std::uint64_t model);
+  /// Before book(): what else there is to book.  `module` is 0 outside of any; ignored while
+  /// modules are not counted.
+  void book_beside(
+      std::size_t op, Dtype dtype, Booking booking, const Work& work, std::size_t module);
   /// Settles pending work: `pending` becomes `rest`, `pending_first` becomes `first`.
   void settle(Booking first, Booking rest);
 
  private:
   void touch(Bookings& cells);
-  /// What is booked beside the two sums that every call has: module, pending work, attention.
-  [[gnu::noinline, gnu::cold]] void book_more(
-      Bookings& by_op, std::size_t dtype, Booking booking, Work work, std::size_t module);
 };
 
 extern constinit thread_local Tally* tls_tally __attribute__((tls_model("initial-exec")));
@@ -175,16 +177,11 @@ extern std::atomic<int> module_users;
 FlopTotals totals_now(std::size_t replicated = 0);
 
 inline void Tally::book(
-    std::size_t op, Dtype dtype, Booking booking, Work work, std::size_t module) {
+    std::size_t op, Dtype dtype, Booking booking, std::uint64_t executed, std::uint64_t model) {
   const auto d = static_cast<std::size_t>(dtype);
   const auto b = static_cast<std::size_t>(booking);
-  Bookings& by_op = ops[op].get()[d];
-  if (booking >= Booking::pending_first || work.pairs != AttentionPairs::none ||
-      module_users.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    book_more(by_op, d, booking, work, module);
-  }
-  totals[d][b].add(work.executed, work.model, 1);
-  by_op[b].add(work.executed, work.model, 1);
+  totals[d][b].add(executed, model, 1);
+  ops[op].get()[d][b].add(executed, model, 1);
 }
 
 }  // namespace flopmeter::torch_adapter

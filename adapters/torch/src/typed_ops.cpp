@@ -53,6 +53,8 @@ struct Wrapper;
 template <class Op, class Pricing, class Return, class... Args>
 struct Wrapper<Op, Pricing, Return(Args...)> {
   static inline OpEntry* entry = nullptr;
+  /// Found when the operator was wrapped: redispatching need not look for it.
+  static inline std::optional<c10::TypedOperatorHandle<Return(Args...)>> op;
 
   [[gnu::flatten]] static Return call(c10::DispatchKeySet keys, Args... args) {
     const c10::DispatchKeySet below = keys & keys_below;
@@ -60,15 +62,15 @@ struct Wrapper<Op, Pricing, Return(Args...)> {
       return uncounted(below, std::forward<Args>(args)...);
     const Inside inside;
     // Arguments are references and views: redispatching leaves them as they were.
-    decltype(auto) result = Op::redispatch(below, std::forward<Args>(args)...);
+    decltype(auto) result = op->redispatch(below, std::forward<Args>(args)...);
     book(below, result, args...);
     return result;
   }
 
   [[gnu::noinline]] static Return uncounted(c10::DispatchKeySet below, Args... args) {
-    if (!hides_work(below)) return Op::redispatch(below, std::forward<Args>(args)...);
+    if (!hides_work(below)) return op->redispatch(below, std::forward<Args>(args)...);
     const Inside inside;
-    decltype(auto) result = Op::redispatch(below, std::forward<Args>(args)...);
+    decltype(auto) result = op->redispatch(below, std::forward<Args>(args)...);
     book_unpriced(*entry);
     return result;
   }
@@ -99,7 +101,8 @@ struct Wrapper<Op, Pricing, Return(Args...)> {
                                              c10::DeviceType device,
                                              const Result& result,
                                              const Args&... args) {
-    if (entry->user.load(std::memory_order_acquire) != nullptr) [[unlikely]]
+    const bool user_rule = entry->user.load(std::memory_order_acquire) != nullptr;
+    if (user_rule || (... || lacks_tensor(args))) [[unlikely]]
       return book_as(ByRule{}, device, result, args...);
     Scratch scratch;
     const std::array<Arg, sizeof...(Args)> list = {factor<Args>(args, scratch)...};
@@ -116,6 +119,10 @@ struct Wrapper<Op, Pricing, Return(Args...)> {
     return to_arg(arg, scratch);
   }
 
+  /// Asked of all arguments first: past it the compiler knows that each tensor has extents.
+  static bool lacks_tensor(const at::Tensor& arg) { return !arg.defined(); }
+  static bool lacks_tensor(const auto& /*arg*/) { return false; }
+
   static c10::DeviceType device_of(const at::Tensor& first, const auto&... /*rest*/) {
     return first.device().type();
   }
@@ -130,6 +137,7 @@ void wrap(torch::Library& library) {
   OpEntry* entry = find_or_add_op(full);
   if (!op || entry == nullptr || entry->rule == nullptr || !can_intercept(*op)) return;
   Wrapper<Op, Pricing>::entry = entry;
+  Wrapper<Op, Pricing>::op = op->typed<typename Op::schema>();
   library.impl(full.c_str(), torch::CppFunction(TORCH_FN((Wrapper<Op, Pricing>::call))));
   note_interception(name);
 }
