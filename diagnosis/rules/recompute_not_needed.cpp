@@ -35,8 +35,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                              : "memory use was not recorded");
   finding.remedy =
       "switch activation checkpointing off, or checkpoint only every second layer, as far as "
-      "memory "
-      "allows (model.gradient_checkpointing_disable(), --recompute-granularity selective)";
+      "memory allows (model.gradient_checkpointing_disable(), --recompute-granularity selective)";
   return finding;
 }
 

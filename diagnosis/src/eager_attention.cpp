@@ -91,7 +91,7 @@ Seen look(const SurveyResult& survey) {
 
 std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
   if (inquiry.evidence.surveys.empty() || inquiry.ops.on_device) return std::nullopt;
-  const auto surveys = without_interference(inquiry.evidence.surveys);
+  const auto surveys = typical(inquiry.evidence.surveys);
   const auto n = static_cast<double>(surveys.size());
   EagerAttention found;
   double seconds = 0;
@@ -109,15 +109,11 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
     calls += seen.calls / n;
     if (seen.masked) found.hidden_share += seen.product_flops / seen.flops / 2 / n;
   }
-  const double pace = inquiry.ops.compute > 0
-                          ? static_cast<double>(inquiry.sums.forward + inquiry.sums.backward) /
-                                1e9 / static_cast<double>(inquiry.sums.steps) / inquiry.ops.compute
-                          : 1;
   found.launching = std::llround(
       static_cast<double>(inquiry.waterfall.lost(Cause::launch_overhead)) *
       (inquiry.ops.calls > 0 && found.per_head ? std::min(1.0, calls / inquiry.ops.calls) : 0));
   found.nanoseconds =
-      std::min(std::llround(seconds * pace * 1e9 * static_cast<double>(inquiry.sums.steps)) +
+      std::min(std::llround(seconds * 1e9 * static_cast<double>(inquiry.sums.steps)) +
                    static_cast<long long>(found.launching),
                static_cast<long long>(inquiry.waterfall.total / 2));
   return found;
