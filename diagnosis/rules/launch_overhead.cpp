@@ -21,7 +21,7 @@ std::int64_t saved_by_batch(const Inquiry& inquiry) {
   const auto steps = static_cast<double>(inquiry.sums.steps);
   const double between = ops.between > 0 ? ops.between / (ops.between + ops.small) : 0;
   const double shared =
-      static_cast<double>(inquiry.waterfall.lost(Cause::launch_overhead)) * between +
+      static_cast<double>(inquiry.with_padding(Cause::launch_overhead)) * between +
       ops.starting * 1e9 * steps +
       static_cast<double>(inquiry.waterfall.lost(Cause::optimizer) +
                           inquiry.waterfall.lost(Cause::loop));
@@ -32,7 +32,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   // What a loop over attention heads launches is that loop's fault.
   const auto eager = eager_attention(inquiry);
   const std::int64_t launching =
-      inquiry.waterfall.lost(Cause::launch_overhead) - (eager ? eager->launching : 0);
+      inquiry.with_padding(Cause::launch_overhead) - (eager ? eager->launching : 0);
   if (static_cast<double>(launching) < least_share * static_cast<double>(inquiry.waterfall.total))
     return std::nullopt;
   const double tokens = inquiry.tokens_at_once();

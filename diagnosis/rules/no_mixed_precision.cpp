@@ -19,7 +19,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   const auto best = inquiry.evidence.peaks.peak(*inquiry.sums.best_dtype);
   if (!own || !best || *best / *own < least_speedup) return std::nullopt;
   const std::string name{to_string(*inquiry.sums.best_dtype)};
-  std::int64_t lost = inquiry.waterfall.lost(Cause::no_mixed_precision);
+  std::int64_t lost = inquiry.with_padding(Cause::no_mixed_precision);
   // Small products gain less than the peaks say.
   if (const auto left = left_in(inquiry, *inquiry.sums.best_dtype))
     lost = std::llround(static_cast<double>(lost) * (1 - *left) / (1 - *own / *best));
@@ -28,8 +28,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   const bool all_tensors = *inquiry.sums.own_dtype == Dtype::fp64;
   if (all_tensors)
     lost +=
-        (inquiry.waterfall.lost(Cause::memory_bound) + inquiry.waterfall.lost(Cause::optimizer)) /
-        2;
+        (inquiry.with_padding(Cause::memory_bound) + inquiry.waterfall.lost(Cause::optimizer)) / 2;
   Finding finding = finding_of(inquiry, "no_mixed_precision", lost, 0.8);
   finding.summary = "matmuls run in " + std::string{to_string(*inquiry.sums.own_dtype)} +
                     ", which this device computes " + fixed(*best / *own, 1) +

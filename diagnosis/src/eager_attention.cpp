@@ -110,12 +110,15 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
     if (seen.masked) found.hidden_share += seen.product_flops / seen.flops / 2 / n;
   }
   found.launching = std::llround(
-      static_cast<double>(inquiry.waterfall.lost(Cause::launch_overhead)) *
+      static_cast<double>(inquiry.with_padding(Cause::launch_overhead)) *
       (inquiry.ops.calls > 0 && found.per_head ? std::min(1.0, calls / inquiry.ops.calls) : 0));
+  const double once = seconds * 1e9 * static_cast<double>(inquiry.sums.steps) +
+                      static_cast<double>(found.launching);
+  // Where activations are computed again, so is this.
+  const double first = inquiry.ops.seen() - inquiry.ops.recompute;
+  const double again = first > 0 ? inquiry.ops.recompute / first : 0;
   found.nanoseconds =
-      std::min(std::llround(seconds * 1e9 * static_cast<double>(inquiry.sums.steps)) +
-                   static_cast<long long>(found.launching),
-               static_cast<long long>(inquiry.waterfall.total / 2));
+      std::min<std::int64_t>(std::llround(once * (1 + again)), inquiry.waterfall.total / 2);
   return found;
 }
 
