@@ -20,9 +20,9 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   if (!own || !best || *best / *own < least_speedup) return std::nullopt;
   const std::string name{to_string(*inquiry.sums.best_dtype)};
   std::int64_t lost = inquiry.with_padding(Cause::no_mixed_precision);
-  // Small products gain less than the peaks say.
-  if (const auto left = left_in(inquiry, *inquiry.sums.best_dtype))
-    lost = std::llround(static_cast<double>(lost) * (1 - *left) / (1 - *own / *best));
+  // Small products gain less than the peaks say, and attention may gain nothing.
+  if (const auto saved = saved_in(inquiry, *inquiry.sums.best_dtype))
+    lost = std::llround(*saved * 1e9 * static_cast<double>(inquiry.sums.steps));
   // Every tensor of a run in fp64 becomes half as large, and with it the time of what moves them;
   // autocast leaves weights and most activations as they are.
   const bool all_tensors = *inquiry.sums.own_dtype == Dtype::fp64;

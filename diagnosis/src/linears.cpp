@@ -33,7 +33,8 @@ struct LinearTimes {
   double now = 0, then = 0;  ///< seconds of a step
 };
 
-/// The linears of the surveys, each with the rates that its product reaches now and would reach.
+/// The linears of the surveys once they are started, by the rates that their products reach now and
+/// would reach.
 LinearTimes linear_times(
     const Inquiry& inquiry,
     const std::function<std::optional<FlopsPerSecond>(const Product&)>& rate_then) {
@@ -47,7 +48,7 @@ LinearTimes linear_times(
       const auto now = peaks.reached(*inquiry.sums.own_dtype, product->m, product->k, product->n);
       const auto then = rate_then(*product);
       if (!now || !then) continue;
-      const double seconds = row.self.value / inquiry.ops.surveys;
+      const double seconds = (row.self.value - starting_of(row)) / inquiry.ops.surveys;
       times.now += seconds;
       times.then += seconds * now->value / then->value;
     }
@@ -67,12 +68,12 @@ double saved_by_rows(const Inquiry& inquiry, double times) {
   return linears.now - linears.then;
 }
 
-std::optional<double> left_in(const Inquiry& inquiry, Dtype dtype) {
+std::optional<double> saved_in(const Inquiry& inquiry, Dtype dtype) {
   const LinearTimes linears = linear_times(inquiry, [&](const Product& product) {
     return inquiry.evidence.peaks.reached(dtype, product.m, product.k, product.n);
   });
   if (!(linears.now > 0)) return std::nullopt;
-  return linears.then / linears.now;
+  return linears.now - linears.then;
 }
 
 }  // namespace flopmeter

@@ -12,7 +12,7 @@ namespace flopmeter {
 /// many tokens as now; 0 where no rates were measured.
 double saved_by_rows(const Inquiry& inquiry, double times);
 
-/// Part of their time that is left in another format; empty where no rates were measured.
-std::optional<double> left_in(const Inquiry& inquiry, Dtype dtype);
+/// Seconds a step that they save in another format; empty where no rates were measured.
+std::optional<double> saved_in(const Inquiry& inquiry, Dtype dtype);
 
 }  // namespace flopmeter

@@ -63,17 +63,16 @@ void add_rows(OpTimes& sum, const SurveyResult& survey) {
     }
     sum.calls += static_cast<double>(row.calls);
     if (row.phase == Phase::other) sum.in_other += self;
-    const double starting = std::min(self, start_seconds * static_cast<double>(row.calls));
     switch (row.kind) {
       case OpKind::priced:
         sum.priced += self;
         sum.flops += static_cast<double>(row.flops);
-        if (!is_linear(row)) sum.starting += starting;
+        sum.starting += starting_of(row);
         break;
       case OpKind::memory:
       case OpKind::tiny:
         (is_small(row) ? sum.small : sum.memory) += self;
-        sum.starting += starting;
+        sum.starting += starting_of(row);
         break;
       case OpKind::unknown:
         sum.unknown += self;
@@ -113,6 +112,10 @@ bool is_linear(const SurveyRow& row) {
 bool is_small(const SurveyRow& row) {
   return row.kind == OpKind::tiny ||
          row.self.value < small_call_seconds * static_cast<double>(row.calls);
+}
+
+double starting_of(const SurveyRow& row) {
+  return std::min(row.self.value, start_seconds * static_cast<double>(row.calls));
 }
 
 std::vector<SurveyResult> typical(std::vector<SurveyResult> surveys) {

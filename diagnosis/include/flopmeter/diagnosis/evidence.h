@@ -81,7 +81,7 @@ struct OpTimes {
   double pauses = 0;    ///< without an operator for longer than that; in none of the others
   double in_other = 0;  ///< part of the operators' time outside forward and backward
   double copies = 0;    ///< between host and device; in none of the above
-  double starting = 0;  ///< part of the operators' time, without linears, that only starts calls
+  double starting = 0;  ///< part of the operators' time that only starts their calls
   double calls = 0;     ///< outside the optimizer, without those that compute again
   double flops = 0;     ///< executed by the priced ones
 
@@ -97,6 +97,9 @@ bool is_linear(const SurveyRow& row);
 
 /// Whether launching the row's calls outweighs their work.
 bool is_small(const SurveyRow& row);
+
+/// Seconds of the row that only start its calls.
+double starting_of(const SurveyRow& row);
 
 /// The surveys with each operator's time as it was in the middle one of them: what another program
 /// on the machine added to one of them is left out.
