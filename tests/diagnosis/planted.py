@@ -43,7 +43,7 @@ class Plan:
     save_every: int = 0  # steps between two checkpoints
     save_sleep: float = 0.0  # seconds that a slow disk adds to each
     fp64: bool = False
-    autocast: bool = False  # matmuls in bf16
+    autocast: bool = False  # linears in bf16
 
 
 @dataclasses.dataclass
@@ -64,7 +64,7 @@ class Outcome:
 class Attention(nn.Module):
     def __init__(self, plan: Plan) -> None:
         super().__init__()
-        self.heads, self.per_head = plan.heads, plan.per_head
+        self.heads, self.per_head, self.autocast = plan.heads, plan.per_head, plan.autocast
         self.qkv = nn.Linear(plan.width, 3 * plan.width)
         self.out = nn.Linear(plan.width, plan.width)
 
@@ -79,6 +79,9 @@ class Attention(nn.Module):
                 weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
                 parts.append(weights @ v[:, head])
             y = torch.stack(parts, 1)
+        elif self.autocast:  # the backward of torch's fused attention is slower in bf16 than in fp32 on a CPU
+            with torch.autocast("cpu", enabled=False):
+                y = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=True)
         else:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(b, t, d))
