@@ -27,6 +27,13 @@ void write_row(JsonWriter& json, const SurveyRow& row) {
   json.end_object();
 }
 
+void write_gap(JsonWriter& json, const SurveyGap& gap) {
+  json.begin_object().field("phase", to_string(gap.phase));
+  if (gap.recompute) json.field("recompute", true);
+  if (gap.pause) json.field("pause", true);
+  json.field("count", gap.count).field("seconds", gap.time).end_object();
+}
+
 }  // namespace
 
 std::string_view to_string(OpKind kind) {
@@ -76,6 +83,9 @@ void write_json(JsonWriter& json, const SurveyResult& survey, std::size_t most) 
     sum.bytes += row.bytes;
   }
   for (const auto& [key, row] : rest) write_row(json, row);
+  json.end_array();
+  json.key("gaps").begin_array();
+  for (const SurveyGap& gap : survey.gaps) write_gap(json, gap);
   json.end_array().end_object();
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
+#include "../src/linears.h"
 
 #include <flopmeter/core/text.h>
-#include <flopmeter/diagnosis/rule.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace flopmeter {
 namespace {
@@ -20,9 +21,11 @@ std::optional<Finding> find(const Inquiry& inquiry) {
       inquiry.share(Cause::launch_overhead) >= most_launch)
     return std::nullopt;
   const auto samples = inquiry.sums.samples / std::max<std::int64_t>(inquiry.sums.micro_steps, 1);
-  // Weights are read once for all rows: with four times the rows a matmul bound by that reading
-  // takes as long as now.
-  Finding finding = finding_of(inquiry, "batch_too_small", lost * 3 / 4, 0.5);
+  // Where it was not measured what more rows bring: weights are read once for all rows, so with
+  // four times the rows a matmul bound by that reading takes as long as now.
+  const double saved = saved_by_rows(inquiry, 4) * 1e9 * static_cast<double>(inquiry.sums.steps);
+  Finding finding = saved > 0 ? finding_of(inquiry, "batch_too_small", std::llround(saved), 0.8)
+                              : finding_of(inquiry, "batch_too_small", lost * 3 / 4, 0.5);
   finding.summary = "matmuls have few rows: " + grouped(static_cast<WideInt>(tokens)) +
                     " tokens go through the model at once";
   finding.evidence =

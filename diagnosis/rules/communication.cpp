@@ -21,10 +21,8 @@ std::optional<Finding> find(const Inquiry& inquiry) {
            : "waiting for a slower rank included: other ranks were not seen");
   finding.remedy =
       "overlap it with backward (DistributedDataParallel does, with gradient_as_bucket_view=True "
-      "and "
-      "bucket_cap_mb=50..100), accumulate gradients over more micro-batches with no_sync(), send "
-      "bf16 "
-      "(bf16_compress_hook), and check the interconnect";
+      "and bucket_cap_mb=50..100), accumulate gradients over more micro-batches with no_sync(), "
+      "send bf16 (bf16_compress_hook), and check the interconnect";
   return finding;
 }
 

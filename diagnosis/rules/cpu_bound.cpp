@@ -17,11 +17,13 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   finding.evidence = "while it waited, the process or a loader worker was running in " +
                      std::to_string(inquiry.sums.data_busy_looks) + " of " +
                      std::to_string(inquiry.sums.data_looks) + " looks: CPU work, not I/O";
+  const int free = inquiry.evidence.processors.value_or(0) - 1;
   finding.remedy =
       "do the work once, before training: store data tokenized, decoded and augmented as far as it "
-      "can be; what must stay goes to more loader workers (DataLoader(num_workers=...), one for "
-      "each "
-      "free core)";
+      "can be; what must stay goes to loader workers, one for each processor that training leaves "
+      "free" +
+      (free > 0 ? " (DataLoader(num_workers=" + std::to_string(free) + ") at most)"
+                : std::string{});
   return finding;
 }
 

@@ -26,10 +26,11 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   // While one batch computes, the loader must fetch one: workers share the fetching.
   const double fetch = static_cast<double>(inquiry.sums.data);
   const double rest = static_cast<double>(inquiry.waterfall.total) - fetch;
-  const int workers = static_cast<int>(std::min(16.0, std::ceil((fetch + rest) / rest))) + 1;
+  const int most = inquiry.evidence.processors.value_or(16);
+  const int workers = static_cast<int>(std::min<double>(most, std::ceil(fetch / rest) + 1));
   finding.remedy = "load ahead: DataLoader(num_workers=" + std::to_string(workers) +
-                   ", prefetch_factor=4, persistent_workers=True), or at least twice the workers "
-                   "it has; keep the data on a local disk or memory-map it";
+                   ", prefetch_factor=4, persistent_workers=True), or twice the workers it has; "
+                   "keep the data on a local disk or memory-map it";
   return finding;
 }
 

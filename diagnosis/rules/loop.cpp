@@ -19,8 +19,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                      " inside them, in no phase and without an operator at work";
   finding.remedy =
       "log, print and read values (.item()) only every log interval; move work on metrics and "
-      "files "
-      "to another thread";
+      "files to another thread";
   return finding;
 }
 

@@ -34,8 +34,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
       std::string{to_string(inquiry.evidence.steps.back().flops_source)};
   finding.remedy =
       "check the peak (--peak TFLOPS, or measure it: flopmeter peak): a dense figure for this "
-      "dtype and "
-      "all devices of the rank; and FLOPs that the caller gives";
+      "dtype and all devices of the rank; and FLOPs that the caller gives";
   return finding;
 }
 

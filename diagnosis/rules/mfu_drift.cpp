@@ -48,8 +48,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                      ", and three quarters of the first lie above it";
   finding.remedy =
       "compare the phases of early and late steps (flopmeter compare): growing sequences, memory "
-      "that "
-      "leaks or fragments, clocks that fall with temperature, another job on the machine";
+      "that leaks or fragments, clocks that fall with temperature, another job on the machine";
   return finding;
 }
 

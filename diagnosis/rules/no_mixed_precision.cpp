@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
+#include "../src/linears.h"
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/diagnosis/rule.h>
 
+#include <cmath>
 #include <utility>
 
 namespace flopmeter {
@@ -17,14 +19,16 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   const auto best = inquiry.evidence.peaks.peak(*inquiry.sums.best_dtype);
   if (!own || !best || *best / *own < least_speedup) return std::nullopt;
   const std::string name{to_string(*inquiry.sums.best_dtype)};
-  std::int64_t lost = inquiry.waterfall.lost(Cause::no_mixed_precision);
+  std::int64_t lost = inquiry.with_padding(Cause::no_mixed_precision);
+  // Small products gain less than the peaks say, and attention may gain nothing.
+  if (const auto saved = saved_in(inquiry, *inquiry.sums.best_dtype))
+    lost = std::llround(*saved * 1e9 * static_cast<double>(inquiry.sums.steps));
   // Every tensor of a run in fp64 becomes half as large, and with it the time of what moves them;
   // autocast leaves weights and most activations as they are.
   const bool all_tensors = *inquiry.sums.own_dtype == Dtype::fp64;
   if (all_tensors)
     lost +=
-        (inquiry.waterfall.lost(Cause::memory_bound) + inquiry.waterfall.lost(Cause::optimizer)) /
-        2;
+        (inquiry.with_padding(Cause::memory_bound) + inquiry.waterfall.lost(Cause::optimizer)) / 2;
   Finding finding = finding_of(inquiry, "no_mixed_precision", lost, 0.8);
   finding.summary = "matmuls run in " + std::string{to_string(*inquiry.sums.own_dtype)} +
                     ", which this device computes " + fixed(*best / *own, 1) +
@@ -34,8 +38,11 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   if (all_tensors)
     finding.remedy = "train in fp32: model.float(), inputs and torch.set_default_dtype() alike";
   if (*inquiry.sums.best_dtype == Dtype::fp32) return finding;
-  finding.remedy += std::string{all_tensors ? "; then " : ""} +
-                    "with torch.autocast(device_type, dtype=torch." +
+  const std::string device = inquiry.ops.surveys == 0 ? "device_type"
+                             : inquiry.ops.on_device  ? "\"cuda\""
+                                                      : "\"cpu\"";
+  finding.remedy += std::string{all_tensors ? "; then " : ""} + "with torch.autocast(" + device +
+                    ", dtype=torch." +
                     std::string{*inquiry.sums.best_dtype == Dtype::bf16 ? "bfloat16" : "float16"} +
                     ") around forward and loss" +
                     (*inquiry.sums.best_dtype == Dtype::fp16 ? ", with a GradScaler" : "");

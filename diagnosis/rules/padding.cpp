@@ -28,8 +28,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   finding.remedy =
       "pack several samples into a sequence (packing=True, or variable-length attention with "
       "cu_seqlens), or batch samples of like length (group_by_length=True) and pad to the longest "
-      "of "
-      "the batch only";
+      "of the batch only";
   return finding;
 }
 

@@ -27,8 +27,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                      grouped(static_cast<WideInt>(inquiry.ops.calls)) + " operators";
   finding.remedy =
       "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True) on all heads at "
-      "once "
-      "(Hugging Face: attn_implementation=\"sdpa\" or \"flash_attention_2\")";
+      "once (Hugging Face: attn_implementation=\"sdpa\" or \"flash_attention_2\")";
   return finding;
 }
 

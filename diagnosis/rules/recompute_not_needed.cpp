@@ -13,7 +13,7 @@ constexpr double least_share = 0.03;
 constexpr double memory_is_short = 0.7;  // of the device's memory, without what would be kept
 
 std::optional<Finding> find(const Inquiry& inquiry) {
-  const std::int64_t lost = inquiry.waterfall.lost(Cause::recompute);
+  const std::int64_t lost = inquiry.with_padding(Cause::recompute);
   if (inquiry.share(Cause::recompute) < least_share) return std::nullopt;
   std::optional<std::int64_t> used;
   for (const StepRecord& record : inquiry.evidence.steps) {
@@ -35,8 +35,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                              : "memory use was not recorded");
   finding.remedy =
       "switch activation checkpointing off, or checkpoint only every second layer, as far as "
-      "memory "
-      "allows (model.gradient_checkpointing_disable(), --recompute-granularity selective)";
+      "memory allows (model.gradient_checkpointing_disable(), --recompute-granularity selective)";
   return finding;
 }
 

@@ -50,8 +50,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   }
   finding.remedy =
       "power cap: raise it (nvidia-smi -pl) if the rack allows; temperature: look at fans, inlet "
-      "air "
-      "and the neighbours of the device; slowdown or brake: the power supply";
+      "air and the neighbours of the device; slowdown or brake: the power supply";
   return finding;
 }
 

@@ -10,6 +10,7 @@ namespace flopmeter {
 namespace {
 
 constexpr double least_points = 0.01;  // MFU that a finding must be worth
+constexpr double least_part = 0.1;     // or this part of the run's MFU, where that is less
 
 /// Findings without a size make all numbers doubtful, so they come first.
 double weight(const Finding& finding) {
@@ -29,7 +30,8 @@ Finding finding_of(const Inquiry& inquiry,
                    double confidence) {
   Finding finding;
   finding.rule = rule;
-  finding.expected_mfu = inquiry.waterfall.mfu_without(nanoseconds);
+  const Waterfall& falls = inquiry.waterfall;
+  finding.expected_mfu = falls.mfu_without(std::min(nanoseconds, falls.total - falls.ideal));
   finding.mfu_points = *finding.expected_mfu - inquiry.waterfall.mfu;
   finding.confidence = confidence;
   return finding;
@@ -43,10 +45,10 @@ Result<Diagnosis> diagnose(const Evidence& evidence) {
   if (!waterfall) return waterfall.error();
   diagnosis.waterfall = *std::move(waterfall);
   const Inquiry inquiry{evidence, diagnosis.sums, ops, diagnosis.waterfall};
+  const double least = std::min(least_points, least_part * diagnosis.waterfall.mfu);
   for (const Rule* rule : rules()) {
     auto finding = rule->find(inquiry);
-    if (finding && weight(*finding) >= least_points)
-      diagnosis.findings.push_back(*std::move(finding));
+    if (finding && weight(*finding) >= least) diagnosis.findings.push_back(*std::move(finding));
   }
   std::stable_sort(diagnosis.findings.begin(),
                    diagnosis.findings.end(),

@@ -91,7 +91,7 @@ Seen look(const SurveyResult& survey) {
 
 std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
   if (inquiry.evidence.surveys.empty() || inquiry.ops.on_device) return std::nullopt;
-  const auto surveys = without_interference(inquiry.evidence.surveys);
+  const auto surveys = typical(inquiry.evidence.surveys);
   const auto n = static_cast<double>(surveys.size());
   EagerAttention found;
   double seconds = 0;
@@ -109,17 +109,16 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
     calls += seen.calls / n;
     if (seen.masked) found.hidden_share += seen.product_flops / seen.flops / 2 / n;
   }
-  const double pace = inquiry.ops.compute > 0
-                          ? static_cast<double>(inquiry.sums.forward + inquiry.sums.backward) /
-                                1e9 / static_cast<double>(inquiry.sums.steps) / inquiry.ops.compute
-                          : 1;
   found.launching = std::llround(
-      static_cast<double>(inquiry.waterfall.lost(Cause::launch_overhead)) *
+      static_cast<double>(inquiry.with_padding(Cause::launch_overhead)) *
       (inquiry.ops.calls > 0 && found.per_head ? std::min(1.0, calls / inquiry.ops.calls) : 0));
+  const double once = seconds * 1e9 * static_cast<double>(inquiry.sums.steps) +
+                      static_cast<double>(found.launching);
+  // Where activations are computed again, so is this.
+  const double first = inquiry.ops.seen() - inquiry.ops.recompute;
+  const double again = first > 0 ? inquiry.ops.recompute / first : 0;
   found.nanoseconds =
-      std::min(std::llround(seconds * pace * 1e9 * static_cast<double>(inquiry.sums.steps)) +
-                   static_cast<long long>(found.launching),
-               static_cast<long long>(inquiry.waterfall.total / 2));
+      std::min<std::int64_t>(std::llround(once * (1 + again)), inquiry.waterfall.total / 2);
   return found;
 }
 

@@ -27,6 +27,8 @@ SurveyResult example_survey() {
       row("aten::view", OpKind::tiny, Phase::forward, 200, 0.001),
       row("aten::_fused_adamw_", OpKind::memory, Phase::optimizer, 1, 0.004),
   };
+  survey.gaps = {{.phase = Phase::forward, .count = 250, .time = {0.003}},
+                 {.phase = Phase::backward, .count = 250, .time = {0.005}}};
   for (SurveyRow& each : survey.rows) {
     survey.calls += each.calls;
     survey.busy.value += each.self.value;

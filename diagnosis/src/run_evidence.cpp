@@ -40,23 +40,20 @@ SurveyRow row_of(const Json& json) {
   return row;
 }
 
+SurveyGap gap_of(const Json& json) {
+  return {.phase = phase_named(json.at("phase").get<std::string>()),
+          .recompute = json.value("recompute", false),
+          .pause = json.value("pause", false),
+          .count = json.at("count").get<std::uint64_t>(),
+          .time = {json.at("seconds").get<double>()}};
+}
+
 RankWindows windows_of(const RunDirectory& run, int rank) {
   WindowSums sums{run.description, rank, run.description.log_interval.value_or(default_window)};
   for (const StepRecord& record : read_window(run, rank, steps_of_ranks)) {
     if (record.effective_step >= warming_up) sums.add(record);
   }
   return sums.windows();
-}
-
-/// The layout's pipeline stages, where run.json tells them.
-std::optional<int> pipeline_stages(const std::string& details) {
-  const Json json = Json::parse(details, nullptr, false);
-  if (!json.is_object()) return std::nullopt;
-  for (const char* key : {"pipeline_parallel", "pipeline_model_parallel_size"}) {
-    const auto found = json.find(key);
-    if (found != json.end() && found->is_number_integer()) return found->get<int>();
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -72,6 +69,7 @@ std::optional<SurveyResult> parse_survey(std::string_view line) try {
   survey.calls = json.at("calls").get<std::uint64_t>();
   survey.on_device = json.at("on_device").get<bool>();
   for (const Json& row : json.at("rows")) survey.rows.push_back(row_of(row));
+  for (const Json& gap : json.value("gaps", Json::array())) survey.gaps.push_back(gap_of(gap));
   return survey;
 } catch (const Json::exception&) {
   return std::nullopt;
@@ -95,7 +93,8 @@ Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most) {
   std::erase_if(evidence.steps,
                 [](const StepRecord& record) { return record.effective_step < warming_up; });
   evidence.peaks = run.description.peaks;
-  evidence.pipeline_stages = pipeline_stages(run.description.details);
+  evidence.pipeline_stages = run.description.pipeline_parallel;
+  evidence.processors = run.description.processors;
   evidence.surveys = read_surveys(run, rank);
   // Surveys of an earlier part of a long run tell nothing about this window, unless there is none
   // in it.

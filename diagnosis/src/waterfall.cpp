@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/text.h>
 #include <flopmeter/diagnosis/waterfall.h>
 
 #include <algorithm>
@@ -30,8 +31,6 @@ constexpr std::array<CauseText, cause_count> causes = {{
     {"checkpoint", "saving checkpoints"},
 }};
 
-/// The most that a call of an operator costs beside its work; more than that has another reason.
-constexpr double most_call_seconds = 40e-6;
 /// What launching a kernel on a device takes of the host, at least.
 constexpr double launch_seconds = 5e-6;
 /// Looks at a waiting process from which on they say what it waits for.
@@ -132,9 +131,6 @@ class Builder {
     at(Cause::padding) = time.take(static_cast<double>(compute) * (1 - sums_.useful_share));
     const double again = recompute_time(compute);
     at(Cause::recompute) = time.take(again * sums_.useful_share);
-    // What the survey saw of computing again is in none of its other times.
-    const double kept = static_cast<double>(time.left()) /
-                        (static_cast<double>(compute) - (ops_.recompute > 0 ? again : 0));
     if (time.left() <= falls_.ideal) return;  // more than the peak: unexplained gets what is left
     const std::int64_t useful = time.left();
     Ledger loss{useful - falls_.ideal};
@@ -157,19 +153,19 @@ class Builder {
     }
     if (ops_.on_device) {
       at(Cause::no_mixed_precision) = loss.take(static_cast<double>(sums_.ideal) * faster);
-      at(Cause::host_to_device) = loss.take(per_step(ops_.copies) * kept);
-      at(Cause::launch_overhead) = loss.take(per_step(ops_.calls * launch_seconds) * kept -
-                                             static_cast<double>(sums_.ideal));
+      at(Cause::host_to_device) = loss.take(per_step(ops_.copies) * sums_.useful_share);
+      at(Cause::launch_overhead) =
+          loss.take(per_step(ops_.calls * launch_seconds) * sums_.useful_share -
+                    static_cast<double>(sums_.ideal));
       miss("the work is queued on a device: the times of its kernels are not seen from the host");
       return;
     }
-    // The surveyed steps stand for all: what they did in their time, the others did in theirs.
-    const double pace =
-        ops_.compute > 0 ? static_cast<double>(compute) / per_step(ops_.compute) : 1;
-    split_operators(loss, useful, kept * pace, faster);
+    split_operators(loss, useful, faster);
   }
 
-  void split_operators(Ledger& loss, std::int64_t useful, double scale, double faster) {
+  /// The surveyed steps stand for the others; what those took beyond them stays unexplained.
+  void split_operators(Ledger& loss, std::int64_t useful, double faster) {
+    double scale = sums_.useful_share;
     const double busy = per_step(ops_.priced + ops_.memory + ops_.unknown) * scale;
     if (busy > static_cast<double>(useful)) scale *= static_cast<double>(useful) / busy;
     const double priced = per_step(ops_.priced) * scale;
@@ -178,13 +174,15 @@ class Builder {
     at(Cause::small_matmuls) =
         loss.take(priced - static_cast<double>(at(Cause::no_mixed_precision) + falls_.ideal));
     at(Cause::memory_bound) = loss.take(per_step(ops_.memory) * scale);
-    const double most = std::max(per_step(ops_.calls * most_call_seconds), per_step(ops_.small));
     // Operators without a rule are nobody's loss yet: their time stays unexplained.
     const double unknown = per_step(ops_.unknown) * scale;
-    at(Cause::launch_overhead) =
-        loss.take(std::min(most * scale, static_cast<double>(loss.left()) - unknown));
-    if (ops_.unknown > 0.02 * (ops_.priced + ops_.memory))
+    at(Cause::launch_overhead) = loss.take(std::min(per_step(ops_.between + ops_.small) * scale,
+                                                    static_cast<double>(loss.left()) - unknown));
+    if (ops_.unknown > 0.02 * ops_.seen())
       miss("operators of other libraries have no rule: what their time is worth is not known");
+    if (ops_.pauses > 0.02 * ops_.seen())
+      miss("forward and backward stand still for " + duration({ops_.pauses}) +
+           " a step between operators: whether in the model's own code or for another program");
   }
 
   /// What a survey saw of it.  Else recomputing is forward once more: what was computed again costs
@@ -193,8 +191,8 @@ class Builder {
   [[nodiscard]] double recompute_time(std::int64_t compute) const {
     const double rest = sums_.hardware_flops - sums_.recompute_flops;
     if (!(sums_.recompute_flops > 0) || !(rest > 0)) return 0;
-    if (ops_.recompute > 0 && ops_.compute > ops_.recompute && !ops_.on_device)
-      return static_cast<double>(compute) * ops_.recompute / ops_.compute;
+    if (ops_.recompute > 0 && !ops_.on_device)
+      return static_cast<double>(compute) * ops_.recompute / ops_.seen();
     if (sums_.forward == 0)
       return static_cast<double>(compute) * sums_.recompute_flops / sums_.hardware_flops;
     return std::min(static_cast<double>(sums_.forward) * sums_.recompute_flops / (rest / 3),

@@ -71,6 +71,12 @@ class RandomEvidence {
                         .phase = static_cast<Phase>(random_() % phase_count),
                         .across_devices = chance(0.1)});
     }
+    for (int i = static_cast<int>(random_() % 4); i > 0; --i) {
+      s.gaps.push_back({.phase = static_cast<Phase>(random_() % phase_count),
+                        .recompute = chance(0.3),
+                        .pause = chance(0.3),
+                        .time = {amount(1e-6, 1)}});
+    }
     return s;
   }
 
@@ -105,11 +111,56 @@ TEST(Waterfall, losses_sum_exactly_to_the_gap_over_random_records) {
   EXPECT_GT(made, 3000);
 }
 
+TEST(Diagnosis, promises_no_more_than_the_peak_over_random_records) {
+  RandomEvidence random{20261116};
+  int found = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const auto diagnosis = diagnose(random.next());
+    if (!diagnosis || (*diagnosis).waterfall.mfu > 1) continue;
+    for (const Finding& finding : (*diagnosis).findings) {
+      if (!finding.expected_mfu) continue;
+      ++found;
+      ASSERT_GT(*finding.expected_mfu, (*diagnosis).waterfall.mfu) << finding.rule;
+      ASSERT_LE(*finding.expected_mfu, 1) << finding.rule;
+    }
+  }
+  EXPECT_GT(found, 1000);
+}
+
 TEST(Waterfall, rest_is_not_negative_where_no_more_was_done_than_the_peak_allows) {
   const auto falls = make_waterfall(example_window());
   ASSERT_TRUE(falls);
   EXPECT_GE((*falls).lost(Cause::unexplained), 0);
   EXPECT_LT((*falls).lost(Cause::unexplained), ((*falls).total - (*falls).ideal) / 10);
+}
+
+TEST(Waterfall, time_beyond_what_the_surveys_saw_stays_unexplained) {
+  const auto plain = make_waterfall(example_window());
+  const auto slower = make_waterfall(
+      example_window([](StepRecord& record) { prolong(record, Phase::forward, 0.02); }));
+  ASSERT_TRUE(plain && slower);
+  EXPECT_EQ((*plain).lost(Cause::launch_overhead), (*slower).lost(Cause::launch_overhead));
+  EXPECT_EQ((*slower).lost(Cause::unexplained) - (*plain).lost(Cause::unexplained),
+            std::int64_t{60} * 20'000'000);
+}
+
+TEST(Waterfall, way_between_operators_is_launching_and_a_pause_is_not) {
+  const auto with_gap = [](bool pause) {
+    return make_waterfall(
+        example_window([](StepRecord& record) { prolong(record, Phase::forward, 0.02); },
+                       [&](Evidence& window) {
+                         window.surveys[0].gaps.push_back(
+                             {.phase = Phase::forward, .pause = pause, .time = {0.02}});
+                       }));
+  };
+  const auto way = with_gap(false);
+  const auto pause = with_gap(true);
+  ASSERT_TRUE(way && pause);
+  EXPECT_EQ((*way).lost(Cause::launch_overhead) - (*pause).lost(Cause::launch_overhead),
+            std::int64_t{60} * 20'000'000);
+  EXPECT_TRUE((*way).missing.empty());
+  ASSERT_EQ((*pause).missing.size(), 1U);
+  EXPECT_NE((*pause).missing[0].find("20.0 ms"), std::string::npos) << (*pause).missing[0];
 }
 
 TEST(Waterfall, without_a_survey_says_what_it_cannot_tell) {

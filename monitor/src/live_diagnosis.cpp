@@ -2,6 +2,7 @@
 #include "live_diagnosis.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace flopmeter {
 namespace {
@@ -31,6 +32,7 @@ std::vector<Finding> LiveDiagnosis::findings() const {
   evidence.steps.assign(steps_.begin(), steps_.end());
   evidence.surveys.assign(surveys_.begin(), surveys_.end());
   evidence.peaks = peaks_;
+  evidence.processors = static_cast<int>(std::thread::hardware_concurrency());
   auto diagnosis = diagnose(evidence);
   return diagnosis ? std::move((*diagnosis).findings) : std::vector<Finding>{};
 }

@@ -18,6 +18,7 @@
 #include <ctime>
 #include <map>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace flopmeter {
@@ -193,9 +194,17 @@ Result<void> write_run_json(const Options& options,
   for (std::size_t i = 0; i < dtype_count; ++i) {
     if (run.peaks.peaks[i]) json.field(to_string(static_cast<Dtype>(i)), *run.peaks.peaks[i]);
   }
-  json.end_object()
-      .field("memory_bytes_per_second", run.peaks.memory_bytes_per_second)
-      .end_object();
+  json.end_object().field("memory_bytes_per_second", run.peaks.memory_bytes_per_second);
+  json.key("shape_rates").begin_array();
+  for (const ShapeRate& shape : run.peaks.shapes) {
+    json.begin_object()
+        .field("dtype", to_string(shape.dtype))
+        .field("rows", shape.rows)
+        .field("width", shape.width)
+        .field("flops_per_second", shape.rate)
+        .end_object();
+  }
+  json.end_array().end_object();
   json.key("world").begin_object();
   json.field("size", run.world_size)
       .field("data_parallel", run.data_parallel)
@@ -208,7 +217,9 @@ Result<void> write_run_json(const Options& options,
       .field("context_parallel", connections.world.context_parallel)
       .field("expert_parallel", connections.world.expert_parallel)
       .field("devices_per_rank", connections.devices);
-  json.end_object().field("log_interval", run.log_interval);
+  json.end_object()
+      .field("processors", static_cast<int>(std::thread::hardware_concurrency()))
+      .field("log_interval", run.log_interval);
   if (!connections.run_json_extra.empty()) json.key("details").raw(connections.run_json_extra);
   json.end_object();
   text.push_back('\n');

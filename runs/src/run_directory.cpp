@@ -69,12 +69,23 @@ RunDescription read_description(const Json& run) {
   if (const Json& speed = member(device, "memory_bytes_per_second");
       speed.is_number() && speed.get<double>() > 0)
     description.peaks.memory_bytes_per_second = speed.get<double>();
+  if (const Json& shapes = member(device, "shape_rates"); shapes.is_array()) {
+    for (const Json& shape : shapes) {
+      const auto dtype = parse_dtype(text_of(shape, "dtype"));
+      const auto rows = count_of(shape, "rows");
+      const auto width = count_of(shape, "width");
+      const Json& rate = member(shape, "flops_per_second");
+      if (dtype && rows && width && rate.is_number())
+        description.peaks.shapes.push_back({*dtype, *rows, *width, {rate.get<double>()}});
+    }
+  }
   const Json& world = member(run, "world");
   description.world_size = count_of(world, "size");
   description.data_parallel = count_of(world, "data_parallel");
   description.pipeline_parallel = count_of(world, "pipeline_parallel");
   description.pipeline_stride = count_of(world, "pipeline_stride");
   description.devices_per_rank = count_of(world, "devices_per_rank");
+  description.processors = count_of(run, "processors");
   description.log_interval = count_of(run, "log_interval");
   if (const Json& details = member(run, "details"); details.is_object())
     description.details = details.dump();

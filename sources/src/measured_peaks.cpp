@@ -17,13 +17,22 @@ constexpr const char* schema = "flopmeter.peaks/1";
 Json to_object(const MeasuredMachine& machine) {
   Json peaks = Json::object();
   for (const MeasuredPeak& peak : machine.peaks) {
-    peaks[std::string(to_string(peak.dtype))] = {{"flops_per_second", peak.rate.value},
-                                                 {"size", peak.size}};
+    Json shapes = Json::array();
+    for (const ShapeRate& shape : peak.shapes)
+      shapes.push_back({shape.rows, shape.width, shape.rate.value});
+    peaks[std::string(to_string(peak.dtype))] = {
+        {"flops_per_second", peak.rate.value}, {"size", peak.size}, {"shapes", shapes}};
   }
   return {{"processor", machine.processor},
           {"threads", machine.threads},
           {"torch", machine.torch},
           {"peaks", peaks}};
+}
+
+/// [rows, width, FLOP/s]
+bool is_shape(const Json& shape) {
+  return shape.is_array() && shape.size() == 3 && shape[0].is_number_integer() &&
+         shape[1].is_number_integer() && shape[2].is_number();
 }
 
 std::filesystem::path cache_file() {
@@ -112,7 +121,15 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
     for (const auto& [name, peak] : peaks.items()) {
       const auto dtype = parse_dtype(name);
       const double rate = peak.is_object() ? peak.value("flops_per_second", 0.0) : 0.0;
-      if (dtype && rate > 0) table.set(*dtype, {rate});
+      if (!dtype || !(rate > 0)) continue;
+      table.set(*dtype, {rate});
+      for (const Json& shape : peak.value("shapes", Json::array())) {
+        if (is_shape(shape))
+          table.shapes.push_back({*dtype,
+                                  shape[0].get<std::int64_t>(),
+                                  shape[1].get<std::int64_t>(),
+                                  {shape[2].get<double>()}});
+      }
     }
   }
   if (!table.source.empty()) return table;

@@ -41,13 +41,28 @@ def diagnose(ask):
     return lambda directory: ask("diagnose", directory)
 
 
+def measure_peaks(cache, *dtypes):
+    """What the program itself measures on one thread, kept where only its tests find it."""
+    command = [ROOT / "build" / "flopmeter", "peak", "--seconds", "0.5", "--dtype", *dtypes, "--json"]
+    settings = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=settings)
+    return {name: row["flops_per_second"] for name, row in json.loads(done.stdout)["peaks"].items()}
+
+
 @pytest.fixture(scope="session")
 def peak(tmp_path_factory):
-    """What the program itself measures on one thread, kept where this session alone finds it."""
+    """Peaks of the formats that training is in unless it is told otherwise: fp32 is the fast one."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("flopmeter._torch")
     torch.set_num_threads(1)
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    command = [ROOT / "build" / "flopmeter", "peak", "--seconds", "0.3", "--dtype", "fp32", "fp64", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    return {name: row["flops_per_second"] for name, row in json.loads(done.stdout)["peaks"].items()}
+    cache = tmp_path_factory.mktemp("cache")
+    os.environ["XDG_CACHE_HOME"] = str(cache)
+    return measure_peaks(cache, "fp32", "fp64")
+
+
+@pytest.fixture(scope="session")
+def peak_with_bf16(peak, tmp_path_factory):
+    """The cache of peaks where bf16 was measured too, and whether the machine computes it clearly faster."""
+    cache = tmp_path_factory.mktemp("cache_bf16")
+    peaks = measure_peaks(cache, "fp32", "bf16")
+    return cache, peaks["bf16"] > 1.5 * peaks["fp32"]

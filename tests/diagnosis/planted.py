@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, Dataset
 
 import flopmeter
 
@@ -35,12 +36,14 @@ class Plan:
     seed: int = 0
     sleep: float = 0.0  # seconds that the loader sleeps for each batch
     cpu: float = 0.0  # seconds of processor time that it takes for each batch
+    workers: int = 0  # processes that load
     padding: float = 0.0  # share of the tokens that is padding
     recompute: bool = False
     per_head: bool = False  # eager attention, one head after the other
     save_every: int = 0  # steps between two checkpoints
     save_sleep: float = 0.0  # seconds that a slow disk adds to each
     fp64: bool = False
+    autocast: bool = False  # linears in bf16
 
 
 @dataclasses.dataclass
@@ -61,7 +64,7 @@ class Outcome:
 class Attention(nn.Module):
     def __init__(self, plan: Plan) -> None:
         super().__init__()
-        self.heads, self.per_head = plan.heads, plan.per_head
+        self.heads, self.per_head, self.autocast = plan.heads, plan.per_head, plan.autocast
         self.qkv = nn.Linear(plan.width, 3 * plan.width)
         self.out = nn.Linear(plan.width, plan.width)
 
@@ -76,6 +79,9 @@ class Attention(nn.Module):
                 weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
                 parts.append(weights @ v[:, head])
             y = torch.stack(parts, 1)
+        elif self.autocast:  # the backward of torch's fused attention is slower in bf16 than in fp32 on a CPU
+            with torch.autocast("cpu", enabled=False):
+                y = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=True)
         else:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(b, t, d))
@@ -117,21 +123,32 @@ def burn(seconds: float) -> None:
         sum(range(500))
 
 
+class Batches(Dataset):
+    """Random tokens; sleeps and computes as the plan says."""
+
+    def __init__(self, plan: Plan, steps: int) -> None:
+        self.plan, self.steps = plan, steps
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __getitem__(self, index):
+        time.sleep(self.plan.sleep)
+        burn(self.plan.cpu)
+        return torch.randint(0, VOCABULARY, (self.plan.batch, self.plan.length + 1))
+
+
 class Loader:
-    """Random tokens; sleeps and computes as the plan says, and keeps the time."""
+    """Loads the batches and keeps the time that takes."""
 
     def __init__(self, plan: Plan, steps: int, outcome: Outcome) -> None:
         self.plan, self.steps, self.outcome = plan, steps, outcome
 
     def __iter__(self):
-        plan = self.plan
+        batches = iter(DataLoader(Batches(self.plan, self.steps), batch_size=None, num_workers=self.plan.workers))
         for step in range(self.steps):
             begin = time.perf_counter()
-            if plan.sleep:
-                time.sleep(plan.sleep)
-            if plan.cpu:
-                burn(plan.cpu)
-            batch = torch.randint(0, VOCABULARY, (plan.batch, plan.length + 1))
+            batch = next(batches)
             if step >= WARMING_UP:
                 self.outcome.data_seconds += time.perf_counter() - begin
             yield batch
@@ -167,7 +184,8 @@ class Training:
                 begin = time.perf_counter()
             self.step += 1
             with monitor.step(step=self.step, attention_mask=self.mask):
-                loss = self.model(batch[:, :-1], batch[:, 1:])
+                with torch.autocast("cpu", torch.bfloat16, enabled=self.plan.autocast):
+                    loss = self.model(batch[:, :-1], batch[:, 1:])
                 loss.backward()
                 self.optimizer.step()
                 self.optimizer.zero_grad()
@@ -200,16 +218,22 @@ def spread(ratios: list[float]) -> float:
     return statistics.stdev(ratios) / len(ratios) ** 0.5
 
 
-def take_turns(twin: Training, training: Training, within: float, most: int = 16, steps: int = 14) -> None:
-    """Resumes both in turn, there and back, so that what slows the machine meets both alike.
+def take_turns(training: Training, others: list[Training], within: float, most: int = 16, steps: int = 14) -> None:
+    """Resumes all in turn, there and back, so that what slows the machine meets all alike.
 
-    Goes on until that can hide or make up no more than half of `within` of the loss, or of one MFU point.
+    Goes on until that can hide or make up no more than half of `within` of the loss to each other, or of one MFU point.
     """
-    ratios: list[float] = []
+    ratios: list[list[float]] = [[] for _ in others]
+    everyone = [training, *others]
     for number in range(most):
-        for each in (twin, training) if number % 2 == 0 else (training, twin):
+        for each in everyone if number % 2 == 0 else reversed(everyone):
             each.go_on(steps)
-        ratios.append(training.outcome.last / twin.outcome.last)
-        slower = statistics.mean(ratios)
-        if len(ratios) >= 4 and spread(ratios) / slower < max(within * (1 - 1 / slower), 0.015) / 2:
+        for row, other in zip(ratios, others, strict=True):
+            row.append(training.outcome.last / other.outcome.last)
+        if number >= 3 and all(is_settled(row, within) for row in ratios):
             return
+
+
+def is_settled(ratios: list[float], within: float) -> bool:
+    slower = statistics.mean(ratios)
+    return spread(ratios) / slower < max(within * abs(1 - 1 / slower), 0.015) / 2

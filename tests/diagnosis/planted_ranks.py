@@ -27,7 +27,7 @@ class RanksPlan(planted.Plan):
     width: int = 128  # few parameters and many tokens: a healthy run has little to send
     heads: int = 4
     layers: int = 2
-    batch: int = 32
+    batch: int = 128
     slow_rank: float = 0.0  # seconds of processor time that the last rank takes more in each forward
     link_mbit: int = 0  # of the loopback; 0: as fast as it is
 

@@ -32,19 +32,21 @@ std::optional<at::ScalarType> scalar_type(Dtype dtype) {
   }
 }
 
-/// One product of two square matrices.
-std::function<void()> product(at::ScalarType type, std::int64_t size) {
+/// One product of [rows, width] and [width, width].
+std::function<void()> product(at::ScalarType type, std::int64_t rows, std::int64_t width) {
   if (type == at::kChar) {
 #if __has_include(<ATen/ops/_int_mm.h>)
-    const at::Tensor a = at::randint(-8, 8, {size, size}, at::TensorOptions(at::kChar));
-    return [a] { at::_int_mm(a, a); };
+    const at::Tensor a = at::randint(-8, 8, {rows, width}, at::TensorOptions(at::kChar));
+    const at::Tensor b = at::randint(-8, 8, {width, width}, at::TensorOptions(at::kChar));
+    return [a, b] { at::_int_mm(a, b); };
 #else
     return {};
 #endif
   }
-  const at::Tensor a = at::randn({size, size}).to(type);
-  at::Tensor out = at::empty({size, size}, at::TensorOptions(type));
-  return [a, out]() mutable { at::mm_out(out, a, a); };
+  const at::Tensor a = at::randn({rows, width}).to(type);
+  const at::Tensor b = at::randn({width, width}).to(type);
+  at::Tensor out = at::empty({rows, width}, at::TensorOptions(type));
+  return [a, b, out]() mutable { at::mm_out(out, a, b); };
 }
 
 double seconds(const std::function<void()>& work) {
@@ -67,6 +69,19 @@ double median_time(const std::function<void()>& work, double budget) {
   return times[times.size() / 2];
 }
 
+/// What products as small as those of small models and batches reach.
+std::vector<ShapeRate> measure_shapes(Dtype dtype, at::ScalarType type, double budget) {
+  std::vector<ShapeRate> shapes;
+  for (const std::int64_t width : {64, 256, 1024}) {
+    for (const std::int64_t rows : {32, 128, 512, 2048}) {
+      const double time = median_time(product(type, rows, width), budget / 12);
+      const auto flops = 2.0 * static_cast<double>(rows * width * width);
+      shapes.push_back({dtype, rows, width, {flops / time}});
+    }
+  }
+  return shapes;
+}
+
 }  // namespace
 
 std::optional<MeasuredPeak> measure_peak(Dtype dtype,
@@ -79,7 +94,7 @@ std::optional<MeasuredPeak> measure_peak(Dtype dtype,
   try {
     double spent = 0;
     for (const std::int64_t size : sizes) {
-      const auto work = product(*type, size);
+      const auto work = product(*type, size, size);
       if (!work) return std::nullopt;
       const auto begin = Clock::now();
       const double time = median_time(work, budget.value / std::size(sizes));
@@ -90,6 +105,7 @@ std::optional<MeasuredPeak> measure_peak(Dtype dtype,
       // The next size takes eight times as long a product, three of them at least.
       if (spent + 8 * 4 * time > 2 * budget.value) break;
     }
+    best.shapes = measure_shapes(dtype, *type, budget.value / 4);
   } catch (const c10::Error&) {
     if (best.size == 0) return std::nullopt;  // this build of torch has no such product
   }

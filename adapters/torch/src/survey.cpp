@@ -15,8 +15,10 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -33,14 +35,27 @@ struct SurveySum {
   std::uint64_t bytes = 0;
 };
 
+using Clock = std::chrono::steady_clock;
+
+// recompute, longer than the way to an operator takes, phase
+using GapKey = std::tuple<bool, bool, Phase>;
+struct GapSum {
+  std::uint64_t count = 0;
+  double seconds = 0;
+};
+
 /// What one thread saw.
 struct ThreadSurvey {
   std::mutex mutex;  // its own thread's, except when the survey ends
   std::map<SurveyKey, SurveySum> sums;
+  std::map<GapKey, GapSum> gaps;
+  std::optional<Clock::time_point> idle;  // since then, outside all operators; the training thread
 };
 
 struct Running {
   std::mutex mutex;
+  std::thread::id thread = std::this_thread::get_id();
+  Clock::time_point begin = Clock::now();
   std::vector<std::shared_ptr<ThreadSurvey>> threads;
   Seconds tiny;
   std::atomic<bool> on_device{false};
@@ -50,23 +65,33 @@ struct Running {
 
 namespace {
 
+using torch_adapter::Clock;
 using torch_adapter::Running;
 using torch_adapter::SurveyKey;
 using torch_adapter::SurveySum;
 using torch_adapter::ThreadSurvey;
-using Clock = std::chrono::steady_clock;
 
 std::atomic<std::shared_ptr<Running>> running;
 
+/// Python between two operators of a model takes some tens of microseconds, of a checkpoint or an
+/// autocast context up to a hundred.
+constexpr double longest_way = 200e-6;
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 /// An operator on this thread's stack.
 struct Frame : at::ObserverContext {
+  Clock::time_point entered;  // before what watching it takes, which is nobody's time
   Clock::time_point begin;
+  Clock::time_point idle;  // of a node: since then without an operator
   Frame* parent = nullptr;
   double children = 0;
   int size = 0;
   bool node = false;
   bool in_backward = false;
-  bool recompute = false;  // or a node in which it runs: its own time is the checkpoint's
+  bool recompute = false;  // or a node in which one that does has run
   bool priced = false;     // or inside one that is
   bool across_devices = false;
   Phase phase = Phase::other;
@@ -83,6 +108,7 @@ std::shared_ptr<ThreadSurvey> this_thread(const std::shared_ptr<Running>& survey
   if (seen.lock() != survey) {
     seen = survey;
     mine = std::make_shared<ThreadSurvey>();
+    if (survey->thread == std::this_thread::get_id()) mine->idle = survey->begin;
     const std::lock_guard lock(survey->mutex);
     survey->threads.push_back(mine);
   }
@@ -129,10 +155,29 @@ void price_arguments(const at::RecordFunction& function, const OpRule& rule, Fra
   frame.bytes = static_cast<std::uint64_t>(cost->bytes.value);
 }
 
+void add_gap(ThreadSurvey& thread, Clock::duration time, bool recompute, Phase phase) {
+  const double gap = seconds(time);
+  const std::lock_guard lock(thread.mutex);
+  torch_adapter::GapSum& sum = thread.gaps[{recompute, gap > longest_way, phase}];
+  ++sum.count;
+  sum.seconds += gap;
+}
+
+/// What lies between this operator and the one before it, where both are on one level.
+void end_gap(const Frame& frame) {
+  const Frame* parent = frame.parent;
+  if (parent != nullptr && parent->node) {
+    add_gap(*frame.thread, frame.entered - parent->idle, frame.recompute, frame.phase);
+  } else if (parent == nullptr && frame.thread->idle) {
+    add_gap(*frame.thread, frame.entered - *frame.thread->idle, frame.recompute, frame.phase);
+  }
+}
+
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
   const auto survey = running.load();
   if (!survey) return nullptr;
   auto frame = std::make_unique<Frame>();
+  frame->entered = Clock::now();
   frame->node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
   frame->in_backward = frame->node || (innermost != nullptr && innermost->in_backward);
   frame->recompute = torch_adapter::current_task() != torch_adapter::no_task &&
@@ -149,23 +194,13 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   }
   frame->parent = innermost;
   frame->thread = this_thread(survey);
+  end_gap(*frame);
   innermost = frame.get();
-  frame->begin = Clock::now();
+  frame->begin = frame->idle = Clock::now();
   return frame;
 }
 
-void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
-  if (begun == nullptr) return;
-  auto& frame = static_cast<Frame&>(*begun);
-  const double total = std::chrono::duration<double>(Clock::now() - frame.begin).count();
-  innermost = frame.parent;
-  if (frame.parent != nullptr) {
-    frame.parent->children += total;
-    if (frame.recompute && frame.parent->node) frame.parent->recompute = true;
-  }
-  const auto survey = running.load();
-  if ((frame.node && !frame.recompute) || !survey) return;
-  const double self = std::max(0.0, total - frame.children);
+void add_operator(const at::RecordFunction& function, Frame& frame, double total, double tiny) {
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);
   SurveySum& sum = frame.thread->sums[{function.name(),
@@ -173,13 +208,35 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
                                        frame.size,
                                        frame.in_backward,
                                        frame.recompute,
-                                       leaf && total < survey->tiny.value,
+                                       leaf && total < tiny,
                                        frame.across_devices,
                                        frame.phase}];
   ++sum.calls;
-  sum.self += self;
+  sum.self += std::max(0.0, total - frame.children);
   sum.flops += frame.flops;
   sum.bytes += frame.bytes;
+}
+
+void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
+  if (begun == nullptr) return;
+  auto& frame = static_cast<Frame&>(*begun);
+  const auto end = Clock::now();
+  innermost = frame.parent;
+  if (const auto survey = running.load()) {
+    if (frame.node) {
+      add_gap(*frame.thread, end - frame.idle, frame.recompute, frame.phase);
+    } else {
+      add_operator(function, frame, seconds(end - frame.begin), survey->tiny.value);
+    }
+  }
+  const auto left = Clock::now();
+  if (Frame* parent = frame.parent; parent != nullptr) {
+    parent->children += seconds(left - frame.entered);
+    parent->idle = left;
+    if (frame.recompute && parent->node) parent->recompute = true;
+  } else if (frame.thread->idle) {
+    frame.thread->idle = left;
+  }
 }
 
 /// Operators of torch itself without a rule bear no FLOPs; those of other libraries may.
@@ -199,7 +256,6 @@ OpKind kind_of(std::string_view name, bool tiny) {
 struct Survey::State {
   at::CallbackHandle handle{};
   std::shared_ptr<torch_adapter::Running> running;
-  std::chrono::steady_clock::time_point begin;
 };
 
 Survey::Survey(Seconds tiny) : state_(std::make_unique<State>()) {
@@ -214,7 +270,6 @@ Survey::Survey(Seconds tiny) : state_(std::make_unique<State>()) {
       at::RecordFunctionCallback(on_begin, on_end)
           .needsInputs(true)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
-  state_->begin = Clock::now();
 }
 
 Survey::~Survey() {
@@ -224,12 +279,13 @@ Survey::~Survey() {
 SurveyResult Survey::stop() {
   SurveyResult result;
   if (!state_->running) return result;
-  result.wall = {std::chrono::duration<double>(Clock::now() - state_->begin).count()};
   at::removeCallback(state_->handle);
   running.store(nullptr);
   const auto survey = std::exchange(state_->running, nullptr);
+  result.wall = {seconds(Clock::now() - survey->begin)};
 
   std::map<SurveyKey, SurveySum> sums;
+  std::map<torch_adapter::GapKey, torch_adapter::GapSum> gaps;
   const std::lock_guard lock(survey->mutex);
   for (const auto& thread : survey->threads) {
     const std::lock_guard thread_lock(thread->mutex);
@@ -240,6 +296,14 @@ SurveyResult Survey::stop() {
       all.flops += sum.flops;
       all.bytes += sum.bytes;
     }
+    for (const auto& [key, sum] : thread->gaps) {
+      gaps[key].count += sum.count;
+      gaps[key].seconds += sum.seconds;
+    }
+  }
+  for (const auto& [key, sum] : gaps) {
+    const auto& [recompute, pause, phase] = key;
+    result.gaps.push_back({phase, recompute, pause, sum.count, {sum.seconds}});
   }
   result.on_device = survey->on_device.load(std::memory_order_relaxed);
   for (const auto& [key, sum] : sums) {

@@ -12,6 +12,7 @@
 #include <torch/version.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace flopmeter {
@@ -258,6 +259,28 @@ TEST(Survey, sees_every_operator_with_its_own_time) {
   EXPECT_GT(result.self_time(OpKind::priced).value, 0);
   EXPECT_GE(result.wall.value * 2, result.busy.value);
   EXPECT_EQ(result.self_time(OpKind::unknown).value, 0);
+}
+
+/// Seconds without an operator.
+double idle(const SurveyResult& result, bool pause) {
+  double sum = 0;
+  for (const SurveyGap& gap : result.gaps) {
+    if (gap.pause == pause) sum += gap.time.value;
+  }
+  return sum;
+}
+
+TEST(Survey, tells_the_way_between_operators_from_a_pause) {
+  const at::Tensor a = leaf({64, 64});
+  Survey survey;
+  for (int i = 0; i < 100; ++i) at::mm(a, a).sum().backward();
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  at::mm(a, a);
+  const SurveyResult result = survey.stop();
+  EXPECT_GT(idle(result, false), 0);
+  EXPECT_GE(idle(result, true), 0.02);
+  // What runs on the training thread is an operator or a gap, or it is the survey's own.
+  EXPECT_LE(result.busy.value + idle(result, false) + idle(result, true), result.wall.value);
 }
 
 TEST(Survey, names_operators_of_other_libraries_as_unknown) {

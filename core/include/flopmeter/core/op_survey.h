@@ -43,11 +43,22 @@ struct SurveyRow {
   std::uint64_t bytes = 0;      ///< least memory traffic of all calls; priced operators only
 };
 
+/// Time of the training thread and of autograd's nodes in which no operator ran: Python, autograd
+/// and the dispatcher on the way from one operator to the next.
+struct SurveyGap {
+  Phase phase = Phase::other;  ///< of the operator after it
+  bool recompute = false;      ///< on the way to one that computes again
+  bool pause = false;          ///< those that are longer than that way takes
+  std::uint64_t count = 0;
+  Seconds time;
+};
+
 /// One survey; rows by name, kind, size, pass and phase, longest self time first.
 struct SurveyResult {
   std::int64_t step = 0;  ///< of the record that was surveyed
   double time_unix = 0;   ///< end of that step
   std::vector<SurveyRow> rows;
+  std::vector<SurveyGap> gaps;
   std::uint64_t calls = 0;
   Seconds wall;            ///< from start to stop
   Seconds busy;            ///< self time of all operators, summed over threads

@@ -36,6 +36,7 @@ struct Evidence {
   std::vector<SurveyResult> surveys;
   std::vector<RankFigures> ranks;      ///< all ranks, this one too; empty: only this one is known
   std::optional<int> pipeline_stages;  ///< where the run says so
+  std::optional<int> processors;       ///< that the rank may use
   std::optional<std::int64_t> memory_capacity_bytes;  ///< of the device
 };
 
@@ -66,7 +67,7 @@ struct Sums {
 /// Adds a window up; tagged steps (warmup, compile, survey) are left out.
 Sums add_up(const Evidence& evidence);
 
-/// What the surveys of a window say about a step, in seconds; means over the surveys.
+/// What the surveys of a window say about a step, in seconds.
 struct OpTimes {
   int surveys = 0;
   bool on_device = false;
@@ -76,17 +77,18 @@ struct OpTimes {
   double memory = 0;     ///< that move data, each call long enough to matter
   double small = 0;      ///< that their launch outweighs
   double unknown = 0;
-  double in_other = 0;       ///< part of the above that ran outside forward and backward
-  double copies = 0;         ///< between host and device; in none of the above
-  double calls = 0;          ///< outside the optimizer, without those that compute again
-  double flops = 0;          ///< executed by the priced ones
-  double priced_launch = 0;  ///< part of the priced time that only starts their calls, at most
-  double memory_launch = 0;  ///< and of the memory time
-  double at_best = 0;  ///< seconds that the priced ones would run, once started: linears at the
-                       ///< rate of the fastest of them, the others, whose matrices do not grow
-                       ///< with the batch, at their own
-  double compute = 0;  ///< forward and backward of the surveyed steps, without what watching cost;
-                       ///< 0: unknown
+  double between = 0;   ///< without an operator, on the way from one to the next
+  double pauses = 0;    ///< without an operator for longer than that; in none of the others
+  double in_other = 0;  ///< part of the operators' time outside forward and backward
+  double copies = 0;    ///< between host and device; in none of the above
+  double starting = 0;  ///< part of the operators' time that only starts their calls
+  double calls = 0;     ///< outside the optimizer, without those that compute again
+  double flops = 0;     ///< executed by the priced ones
+
+  /// All that was seen of forward and backward.
+  [[nodiscard]] double seen() const {
+    return recompute + priced + memory + small + unknown + between;
+  }
 };
 OpTimes op_times(const Evidence& evidence);
 
@@ -96,8 +98,11 @@ bool is_linear(const SurveyRow& row);
 /// Whether launching the row's calls outweighs their work.
 bool is_small(const SurveyRow& row);
 
-/// The surveys without what other programs on the machine added to their times: an operator takes
-/// what it took in the best of them, and no longer than its size allows.
-std::vector<SurveyResult> without_interference(std::vector<SurveyResult> surveys);
+/// Seconds of the row that only start its calls.
+double starting_of(const SurveyRow& row);
+
+/// The surveys with each operator's time as it was in the middle one of them: what another program
+/// on the machine added to one of them is left out.
+std::vector<SurveyResult> typical(std::vector<SurveyResult> surveys);
 
 }  // namespace flopmeter

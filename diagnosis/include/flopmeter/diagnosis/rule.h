@@ -24,6 +24,12 @@ struct Inquiry {
   [[nodiscard]] double share(Cause cause) const {
     return static_cast<double>(waterfall.lost(cause)) / static_cast<double>(waterfall.total);
   }
+  /// Nanoseconds of a cause within forward and backward together with its part of the work on
+  /// padding: who ends the cause saves both.
+  [[nodiscard]] std::int64_t with_padding(Cause cause) const {
+    return static_cast<std::int64_t>(static_cast<double>(waterfall.lost(cause)) /
+                                     sums.useful_share);
+  }
   /// Seconds of a mean step that a cause took.
   [[nodiscard]] Seconds a_step(Cause cause) const { return a_step(waterfall.lost(cause)); }
   [[nodiscard]] Seconds a_step(std::int64_t nanoseconds) const {

@@ -27,6 +27,7 @@ struct RunDescription {
   std::optional<int> pipeline_parallel;
   std::optional<int> pipeline_stride;  ///< from a rank to the one with the next layers
   std::optional<int> devices_per_rank;
+  std::optional<int> processors;  ///< that rank 0 may use
   std::optional<int> log_interval;
   std::string details;  ///< further keys, as a JSON object; empty where there are none
 

@@ -16,8 +16,9 @@ namespace flopmeter {
 
 struct MeasuredPeak {
   Dtype dtype = Dtype::other;
-  FlopsPerSecond rate;    ///< of the best size
-  std::int64_t size = 0;  ///< of the square matrices
+  FlopsPerSecond rate;                 ///< of the best size
+  std::int64_t size = 0;               ///< of the square matrices
+  std::vector<ShapeRate> shapes = {};  ///< and what smaller products reach
 };
 
 struct MeasuredMachine {

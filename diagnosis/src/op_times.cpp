@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the surveys of a window say about a step.
+#include <flopmeter/diagnosis/evidence.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+/// A call shorter than this costs more to launch than to run.
+constexpr double small_call_seconds = 15e-6;
+/// What starting an operator takes of a CPU, its dispatch and the memory for its result: views and
+/// operators on a few elements take 1 to 3 us.
+constexpr double start_seconds = 2e-6;
+
+bool is_compute(Phase phase) {
+  return phase == Phase::forward || phase == Phase::backward || phase == Phase::other;
+}
+
+/// Calls that are alike, whether or not each was tiny.
+using RowKey = std::tuple<std::string, std::string, Phase, bool, bool, std::int64_t>;
+RowKey key_of(const SurveyRow& row) {
+  return {row.name, row.shape, row.phase, row.backward, row.recompute, row.elements};
+}
+
+/// Of two the smaller: what another program adds is no operator's time.
+double lower_median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::map<RowKey, double> seconds_a_call(const SurveyResult& survey) {
+  std::map<RowKey, std::pair<double, double>> sums;
+  for (const SurveyRow& row : survey.rows) {
+    auto& [seconds, calls] = sums[key_of(row)];
+    seconds += row.self.value;
+    calls += static_cast<double>(row.calls);
+  }
+  std::map<RowKey, double> means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / std::max(sum.second, 1.0);
+  return means;
+}
+
+/// Adds one survey's operators.
+void add_rows(OpTimes& sum, const SurveyResult& survey) {
+  for (const SurveyRow& row : survey.rows) {
+    if (!is_compute(row.phase)) continue;
+    const double self = row.self.value;
+    if (row.across_devices) {
+      sum.copies += self;
+      continue;
+    }
+    if (row.recompute) {
+      sum.recompute += self;
+      continue;
+    }
+    sum.calls += static_cast<double>(row.calls);
+    if (row.phase == Phase::other) sum.in_other += self;
+    switch (row.kind) {
+      case OpKind::priced:
+        sum.priced += self;
+        sum.flops += static_cast<double>(row.flops);
+        sum.starting += starting_of(row);
+        break;
+      case OpKind::memory:
+      case OpKind::tiny:
+        (is_small(row) ? sum.small : sum.memory) += self;
+        sum.starting += starting_of(row);
+        break;
+      case OpKind::unknown:
+        sum.unknown += self;
+        break;
+    }
+  }
+}
+
+/// The time between operators: in the middle one of the surveys, as the operators' own.
+void add_gaps(OpTimes& sum, const std::vector<SurveyResult>& surveys) {
+  std::vector<double> between, recompute;
+  for (const SurveyResult& survey : surveys) {
+    between.push_back(0);
+    recompute.push_back(0);
+    for (const SurveyGap& gap : survey.gaps) {
+      if (!is_compute(gap.phase)) continue;
+      if (gap.recompute) {
+        recompute.back() += gap.time.value;  // a checkpoint's own code takes long
+      } else if (gap.pause) {
+        sum.pauses += gap.time.value / static_cast<double>(surveys.size());
+      } else {
+        between.back() += gap.time.value;
+      }
+    }
+  }
+  sum.between = lower_median(std::move(between));
+  sum.recompute += lower_median(std::move(recompute));
+}
+
+}  // namespace
+
+bool is_linear(const SurveyRow& row) {
+  const auto named = [&](std::string_view part) {
+    return row.name.find(part) != std::string::npos;
+  };
+  return row.kind == OpKind::priced && row.flops > 0 && (named("aten::mm") || named("aten::addmm"));
+}
+
+bool is_small(const SurveyRow& row) {
+  return row.kind == OpKind::tiny ||
+         row.self.value < small_call_seconds * static_cast<double>(row.calls);
+}
+
+double starting_of(const SurveyRow& row) {
+  return std::min(row.self.value, start_seconds * static_cast<double>(row.calls));
+}
+
+std::vector<SurveyResult> typical(std::vector<SurveyResult> surveys) {
+  std::map<RowKey, std::vector<double>> all;
+  for (const SurveyResult& survey : surveys) {
+    for (const auto& [key, seconds] : seconds_a_call(survey)) all[key].push_back(seconds);
+  }
+  for (SurveyResult& survey : surveys) {
+    const auto own = seconds_a_call(survey);
+    for (SurveyRow& row : survey.rows) {
+      const double seconds = own.at(key_of(row));
+      if (seconds > 0) row.self.value *= lower_median(all.at(key_of(row))) / seconds;
+    }
+  }
+  return surveys;
+}
+
+OpTimes op_times(const Evidence& evidence) {
+  OpTimes sum;
+  if (evidence.surveys.empty()) return sum;
+  const std::vector<SurveyResult> surveys = typical(evidence.surveys);
+  for (const SurveyResult& survey : surveys) {
+    ++sum.surveys;
+    sum.on_device = sum.on_device || survey.on_device;
+    add_rows(sum, survey);
+  }
+  for (double* value : {&sum.recompute,
+                        &sum.priced,
+                        &sum.memory,
+                        &sum.small,
+                        &sum.unknown,
+                        &sum.in_other,
+                        &sum.copies,
+                        &sum.calls,
+                        &sum.flops,
+                        &sum.starting})
+    *value /= sum.surveys;
+  add_gaps(sum, surveys);
+  return sum;
+}
+
+}  // namespace flopmeter

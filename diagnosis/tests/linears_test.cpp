@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/linears.h"
+
+#include "../src/example_window.h"
+
+#include <gtest/gtest.h>
+
+namespace flopmeter {
+namespace {
+
+constexpr double tokens = 32 * 512;
+
+/// The example's linears, with shapes: forward 20 ms, backward 39 ms a step.
+Evidence with_shapes(bool measured) {
+  return example_window({}, [&](Evidence& window) {
+    window.surveys[0].rows[0].shape = "[256,16384] [16384,1024]";
+    window.surveys[0].rows[1].shape = "[1024] [16384,256] [256,1024]";
+    if (!measured) return;
+    for (const auto& [rows, rate] : {std::pair{256, 1e11}, {16384, 4e11}, {131072, 8e11}}) {
+      for (const std::int64_t width : {512, 4096, 32768}) {
+        window.peaks.shapes.push_back({Dtype::bf16, rows, width, {rate}});
+        window.peaks.shapes.push_back({Dtype::fp16, rows, width, {2 * rate}});
+      }
+    }
+  });
+}
+
+class Linears : public testing::Test {
+ protected:
+  void look_at(Evidence window) {
+    evidence_ = std::move(window);
+    sums_ = add_up(evidence_);
+    ops_ = op_times(evidence_);
+    waterfall_ = *make_waterfall(evidence_, sums_, ops_);
+  }
+  Evidence evidence_;
+  Sums sums_;
+  OpTimes ops_;
+  Waterfall waterfall_;
+  Inquiry inquiry_{evidence_, sums_, ops_, waterfall_};
+};
+
+TEST_F(Linears, with_more_rows_run_at_the_rate_measured_for_them) {
+  look_at(with_shapes(true));
+  ASSERT_DOUBLE_EQ(inquiry_.tokens_at_once(), tokens);
+  // Forward's rows grow to those of twice the rate; the weights' gradient sums over more of them,
+  // which is measured to change nothing here.
+  EXPECT_NEAR(saved_by_rows(inquiry_, 8), (0.020 - 50 * 2e-6) / 2, 1e-9);
+}
+
+TEST_F(Linears, in_another_format_take_what_it_was_measured_to_take) {
+  look_at(with_shapes(true));
+  EXPECT_NEAR(saved_in(inquiry_, Dtype::fp16).value(), (0.059 - 150 * 2e-6) / 2, 1e-9);
+  EXPECT_FALSE(saved_in(inquiry_, Dtype::fp64));
+}
+
+TEST_F(Linears, are_left_as_they_are_where_nothing_was_measured) {
+  look_at(with_shapes(false));
+  EXPECT_EQ(saved_by_rows(inquiry_, 8), 0);
+  EXPECT_FALSE(saved_in(inquiry_, Dtype::fp16));
+}
+
+}  // namespace
+}  // namespace flopmeter
