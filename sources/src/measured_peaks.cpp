@@ -20,10 +20,13 @@ Json to_object(const MeasuredMachine& machine) {
     peaks[std::string(to_string(peak.dtype))] = {{"flops_per_second", peak.rate.value},
                                                  {"size", peak.size}};
   }
-  return {{"processor", machine.processor},
-          {"threads", machine.threads},
-          {"torch", machine.torch},
-          {"peaks", peaks}};
+  Json object = {{"processor", machine.processor},
+                 {"threads", machine.threads},
+                 {"torch", machine.torch},
+                 {"peaks", peaks}};
+  if (machine.memory_bytes_per_second)
+    object["memory_bytes_per_second"] = *machine.memory_bytes_per_second;
+  return object;
 }
 
 std::filesystem::path cache_file() {
@@ -114,6 +117,8 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
       const double rate = peak.is_object() ? peak.value("flops_per_second", 0.0) : 0.0;
       if (dtype && rate > 0) table.set(*dtype, {rate});
     }
+    if (const double speed = entry.value("memory_bytes_per_second", 0.0); speed > 0)
+      table.memory_bytes_per_second = speed;
   }
   if (!table.source.empty()) return table;
   return Error{ErrorCode::not_found, "no measured peak of this machine; run 'flopmeter peak' once"};

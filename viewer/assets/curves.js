@@ -22,17 +22,29 @@ const curveNames = {mfu: "MFU", hfu: "HFU", tokens_per_second: "tokens/s", sampl
   step_seconds: "step time", tflops_per_device: "model FLOP/s", "memory_bytes.rss": "process",
   "memory_bytes.device": "device, allocated", "memory_bytes.device_reserved": "device, reserved"};
 const curveColours = {hfu: "second", "memory_bytes.device": "second", "memory_bytes.device_reserved": "good"};
-const curveColour = curve => curveColours[curve.field] || "accent";
+const curveColour = curve => curve.field.startsWith("phases.") ? curve.field.slice(7) : curveColours[curve.field] || "accent";
 
 const place = (timeline, i) => axis === "step" ? timeline.step[i] : (timeline.time[i] - timeline.time[0]);
+// Curves without extremes are parts of a whole: they are stacked.
+const stacks = curves => !curves[0].low;
 const rowsOf = (timeline, curves) => timeline.step.map((_, i) =>
-  [place(timeline, i), ...curves.map(curve => [curve.low[i], curve.mean[i], curve.high[i]])]);
-const axisText = value => axis === "step" ? Number.isInteger(value) ? whole(value) : "" : duration(value).replace(/\.0+ /, " ");
+  [place(timeline, i), ...curves.map(curve => stacks(curves) ? curve.mean[i] : [curve.low[i], curve.mean[i], curve.high[i]])]);
+const axisText = value => axis === "step" ? Number.isInteger(value) ? whole(value) : "" : duration(value).replace(/\.0+ | 0+ (s|min)$/, " ");
+// Time is counted in sixties.
+const timeSteps = [0.001, 0.01, 0.1, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200].concat([1, 2, 5, 10, 20, 50, 100, 200].map(days => 86400 * days));
+const ticks = (low, high, pixels, options, ...more) => {
+  if (axis === "step") return Dygraph.numericLinearTicks(low, high, pixels, options, ...more);
+  const step = timeSteps.find(one => pixels / ((high - low) / one) > 90) || timeSteps.at(-1);
+  const marks = [];
+  for (let i = Math.ceil(low / step); i * step <= high; ++i) marks.push({v: i * step, label: axisText(i * step)});
+  return marks;
+};
 const axisName = () => axis === "step" ? "step" : "time since the first step";
 const inWindow = (timeline, i) => !window_ || (place(timeline, i) >= window_[0] && place(timeline, i) <= window_[1]);
 
 // Of what can be seen, or of the stretch pointed at.
 const rangeOf = (timeline, curve, i) => {
+  if (!curve.low) return [null, null];
   if (i !== null) return [curve.low[i], curve.high[i]];
   let [low, high] = [Infinity, -Infinity];
   curve.mean.forEach((mean, j) => {
@@ -48,11 +60,11 @@ const fillLegend = ({legend, title, timeline, curves}, i) => {
     const format = shown[curve.unit] || si;
     const [low, high] = rangeOf(timeline, curve, i);
     const item = h("span", {title: curve.help});
-    if (curves.length > 1) item.append(h("i", {style: {background: `var(--${curveColour(curve)})`}}), curveNames[curve.field] || words(curve.field), " ");
+    if (curves.length > 1) item.append(h("i", {style: {background: `var(--${curveColour(curve)})`}}), curveNames[curve.field] || words(curve.field.replace(/^phases\./, "")), " ");
     if (i !== null && known(curve.mean[i])) item.append(h("b", {}, format(curve.mean[i])), " ");
     if (i !== null && !known(curve.mean[i])) item.append("n/a");
-    else if (low < high) item.append((i === null ? "" : "(") + format(low) + " to " + format(high) + (i === null ? "" : ")"));
-    else if (i === null && low === high) item.append(format(low));
+    else if (known(low) && low < high) item.append((i === null ? "" : "(") + format(low) + " to " + format(high) + (i === null ? "" : ")"));
+    else if (i === null && known(low) && low === high) item.append(format(low));
     legend.append(item);
   }
   if (i === null) return;
@@ -70,6 +82,7 @@ const pointAt = (graph, row) => {
 
 // From lowest to highest of each stretch: a single step that was far off shows even among a million.
 const drawReach = (timeline, curves, canvas, graph) => {
+  if (stacks(curves)) return;
   canvas.lineWidth = 1;
   canvas.globalAlpha = 0.55;
   for (const curve of curves) {
@@ -167,17 +180,18 @@ const chart = (timeline, curves, {title, small = false, last = false, marks = []
   const format = onAxis[curves[0].unit] || shown[curves[0].unit] || si;
   const plotHeight = (small ? 150 : 260) - 25;
   const room = 1.06 * plotHeight / (plotHeight - laneHeight * Math.min(6, lanesOf(marks)));
-  const highest = room * Math.max(...curves.flatMap(curve => curve.high.filter(known)));
+  const highest = room * Math.max(...(stacks(curves) ? timeline.step.map((_, i) => curves.reduce((sum, curve) => sum + curve.mean[i], 0))
+    : curves.flatMap(curve => curve.high.filter(known))));
   const draw = () => {
     const one = {legend, title, timeline, curves, last};
     fillLegend(one, null);
     one.graph = new Dygraph(element, rowsOf(timeline, curves), {
-      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], customBars: true, fillAlpha: 0.14,
-      strokeWidth: 1.6, pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
+      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], ...(stacks(curves) ? {stackedGraph: true, fillAlpha: 0.8, strokeWidth: 0.5} : {customBars: true, fillAlpha: 0.14, strokeWidth: 1.6}),
+      pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
       legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8, drawHighlightPointCallback: drawPointer,
       valueRange: [0, highest || 1], xlabel: last ? axisName() : undefined, xLabelHeight: 16,
       axes: {y: {labelsKMG2: curves[0].unit === "bytes", axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 32 : 40},
-             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: Dygraph.numericLinearTicks}},
+             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: ticks}},
       underlayCallback: (canvas, area, self) => {
         canvas.save();
         drawStarts(timeline, starts, canvas, area, self);

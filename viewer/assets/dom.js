@@ -49,6 +49,7 @@ const duration = seconds => {
   if (seconds < 1) return fixed(seconds * 1e3, seconds < 0.1 ? 1 : 0) + " ms";
   if (seconds < 60) return fixed(seconds, 2) + " s";
   if (seconds < 3600) return Math.floor(seconds / 60) + " min " + Math.floor(seconds % 60) + " s";
+  if (seconds >= 100 * 3600) return fixed(seconds / 86400, 1) + " days";
   return Math.floor(seconds / 3600) + " h " + String(Math.floor(seconds / 60) % 60).padStart(2, "0") + " min";
 };
 const date = unix => new Date(unix * 1000).toLocaleString("en-GB", {dateStyle: "medium", timeStyle: "medium"});

@@ -40,7 +40,7 @@ const freePlace = (x, y, away, taken) => {
   return [x, y];
 };
 
-const ticks = (low, high) => {
+const decadeTicks = (low, high) => {
   const decades = [];
   for (let power = Math.floor(low); power <= high; ++power) decades.push(power);
   const steps = high - low < 2.5 ? [1, 2, 5] : [1];
@@ -59,9 +59,9 @@ const rooflinePicture = (dots, peaks, bandwidth, width) => {
   const [right, floor] = [width - edge.right, height - edge.bottom];
   const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "roofline plot"});
   const round = text => text.replace(/\.0+(?= )/, "");
-  for (const value of ticks(y0, y1)) picture.append(svg("line", {class: "grid", x1: edge.left, x2: right, y1: y(value), y2: y(value)}),
+  for (const value of decadeTicks(y0, y1)) picture.append(svg("line", {class: "grid", x1: edge.left, x2: right, y1: y(value), y2: y(value)}),
     svg("text", {x: edge.left - 8, y: y(value) + 4, "text-anchor": "end"}, round(unit(value, "FLOP/s"))));
-  for (const value of ticks(x0, x1)) picture.append(svg("line", {class: "grid", x1: x(value), x2: x(value), y1: edge.top, y2: floor}),
+  for (const value of decadeTicks(x0, x1)) picture.append(svg("line", {class: "grid", x1: x(value), x2: x(value), y1: edge.top, y2: floor}),
     svg("text", {x: x(value), y: floor + 17, "text-anchor": "middle"}, value < 1 ? String(+value.toPrecision(1)) : whole(value)));
   picture.append(svg("text", {x: (edge.left + right) / 2, y: height - 6, "text-anchor": "middle"}, "FLOPs for each byte of memory traffic"));
   if (bandwidth && peaks.length) {

@@ -23,6 +23,7 @@ const utilisation = has("hfu", "mfu");  // the last is drawn on top
 const work = utilisation.length ? utilisation : has("tflops_per_device");
 const speed = has("tokens_per_second").concat(curve("tokens_per_second") ? [] : has("samples_per_second"));
 const pace = has("step_seconds");
+const parts = data.phases.map(phase => curve("phases." + phase.name)).filter(Boolean).reverse();  // the first lies on the ground
 const memory = has("memory_bytes.device_reserved", "memory_bytes.device", "memory_bytes.rss");
 const starts = data.run.starts.slice(1).filter(({step}) => known(step));
 const overTime = () => {
@@ -36,7 +37,8 @@ const overTime = () => {
     h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all.")),
     ...picture(work, {title: utilisation.length > 1 ? "Share of peak" : utilisation.length ? "MFU" : "Model FLOP/s of a device", marks: data.marks, starts}),
     ...picture(speed, {title: speed.length && speed[0].field === "samples_per_second" ? "Samples a second" : "Tokens a second", small: true, starts}),
-    ...picture(pace, {title: "Step time", small: true, last: true, starts}));
+    ...picture(pace, {title: "Step time", small: true, last: !parts.length, starts}),
+    ...picture(parts, {title: "Mean step by phase", small: true, last: true, starts}));
 };
 main.append(...[overTime(), findingsSection(data), h("div", {class: "pair"}, waterfallSection(data), h("div", {class: "column"}, phasesSection(data), dtypesSection(data))),
   rooflineSection(data), operationsSection(data), ranksSection(data),

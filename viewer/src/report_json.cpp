@@ -173,6 +173,13 @@ void write_timeline(JsonWriter& json, const Timeline& timeline) {
                                   ? std::string{field.name}
                                   : std::string{field.group} + "." + std::string{field.name});
     json.field("unit", to_string(field.unit)).field("help", field.help);
+    if (field.group == "phases") {  // over all steps, so that phases add up to the mean step
+      column("mean", [&](const Stretch& s) {
+        write_short(json, s.spreads[i].sum / static_cast<double>(s.steps));
+      });
+      json.end_object();
+      continue;
+    }
     values("mean", [](const ValueSpread& spread) { return *spread.mean(); });
     values("low", [](const ValueSpread& spread) { return spread.low; });
     values("high", [](const ValueSpread& spread) { return spread.high; });
