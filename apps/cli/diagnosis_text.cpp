@@ -28,8 +28,11 @@ std::string waterfall_table(const Waterfall& falls) {
   constexpr std::size_t numbers = 31;  // cells of a row beside the loss and its bar
   constexpr std::size_t longest_bar = 30;
   std::size_t names = 0;
+  double largest = 0;
   for (const Loss& loss : falls.losses) {
-    if (loss.nanoseconds != 0) names = std::max(names, cells(describe(loss.cause)));
+    if (loss.nanoseconds == 0) continue;
+    names = std::max(names, cells(describe(loss.cause)));
+    largest = std::max(largest, loss.mfu_points);
   }
   const std::size_t width = std::max(text_width(), numbers + 10);
   names = std::min(names, width - numbers);
@@ -44,7 +47,7 @@ std::string waterfall_table(const Waterfall& falls) {
                "-" + points(loss.mfu_points),
                cut(describe(loss.cause), names),
                dim(seconds(loss.nanoseconds)),
-               accent(block_bar(std::max(loss.mfu_points, 0.0), room))});
+               accent(largest > 0 ? block_bar(loss.mfu_points / largest, room) : "")});
   }
   table.row({bold(percent(falls.mfu)), "", bold("MFU"), "", ""});
   return table.text();
