@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter-peak: measures the achievable matmul rate of this machine for each dtype and the speed of
-// its memory, and keeps them.
+// flopmeter-peak: measures the achievable matmul rate of this machine for each dtype and the speed
+// of its memory, and keeps them.
 #include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `flopmeter report` in a real Chromium."""
 import json
+import os
 
 import pytest
 
@@ -57,12 +58,11 @@ def test_page_says_what_the_run_is(browser, eight):
 
 
 def test_text_of_the_run_stays_text(browser, flopmeter, tmp_path):
-    made_runs.describe(tmp_path, model=EVIL, run_id=EVIL, details={"layers": EVIL, EVIL: 1},
-                       device={"name": EVIL, "source": EVIL, "peak_flops_per_second": {"bf16": 1e14}}, mode="BROKEN")
-    about = tmp_path / "run.json"
-    about.write_bytes(about.read_bytes().replace(b"BROKEN", b"\xff\xfe"))
-    made_runs.write_stream(made_runs.stream(tmp_path), (made_runs.noisy(step) for step in range(20)))
-    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    directory = tmp_path / os.fsdecode(b"\xff\xfe<b>\x1b[31m")  # a name that is no UTF-8
+    made_runs.describe(directory, model=EVIL, run_id=EVIL, details={"layers": EVIL, EVIL: 1},
+                       device={"name": EVIL, "source": EVIL, "peak_flops_per_second": {"bf16": 1e14}})
+    made_runs.write_stream(made_runs.stream(directory), (made_runs.noisy(step) for step in range(20)))
+    flopmeter("report", directory, "-o", tmp_path / "report.html")
     page = browser.open(tmp_path / "report.html")
     try:
         assert page.complaints() == []
@@ -94,7 +94,7 @@ def test_findings_waterfall_and_roofline_are_shown(browser, flopmeter, tmp_path)
         assert page.requests() == []
         seen = text(page)
         assert shown["findings"][0]["summary"] in seen and shown["findings"][0]["remedy"] in seen
-        assert "achieved" in seen and "aten::mm" in seen and "aten::add" in seen
+        assert "achieved" in seen and {"mm", "add"} <= set(page.evaluate("[...document.querySelectorAll('td code')].map(name => name.textContent)"))
         dots, numbers, roofs, slopes = page.evaluate(
             "['.dot', '.number', '.roof', '.slope'].map(kind => document.querySelectorAll('svg ' + kind).length)")
         assert (dots, numbers, roofs, slopes) == (5, 5, 2, 1)
