@@ -4,7 +4,9 @@
 #include "style.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/viewer/terminal_text.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace flopmeter {
@@ -23,18 +25,31 @@ std::string seconds(std::int64_t nanoseconds) {
 }
 
 std::string waterfall_table(const Waterfall& falls) {
-  Table table{"rrll"};
+  constexpr std::size_t numbers = 31;  // cells of a row beside the loss and its bar
+  constexpr std::size_t longest_bar = 30;
+  std::size_t names = 0;
+  double largest = 0;
+  for (const Loss& loss : falls.losses) {
+    if (loss.nanoseconds == 0) continue;
+    names = std::max(names, cells(describe(loss.cause)));
+    largest = std::max(largest, loss.mfu_points);
+  }
+  const std::size_t width = std::max(text_width(), numbers + 10);
+  names = std::min(names, width - numbers);
+  const std::size_t room = std::min(longest_bar, width - numbers - names);
+  Table table{"rrlrl"};
   double mfu = 1;
-  table.row({bold("100.0 %"), "", bold("peak of the device"), ""});
+  table.row({bold("100.0 %"), "", bold("peak of the device"), "", ""});
   for (const Loss& loss : falls.losses) {
     if (loss.nanoseconds == 0) continue;
     mfu -= loss.mfu_points;
     table.row({percent(mfu),
                "-" + points(loss.mfu_points),
-               std::string{describe(loss.cause)} + dim(" (" + seconds(loss.nanoseconds) + ")"),
-               accent(bar(std::max(loss.mfu_points, 0.0), 30))});
+               cut(describe(loss.cause), names),
+               dim(seconds(loss.nanoseconds)),
+               accent(largest > 0 ? block_bar(loss.mfu_points / largest, room) : "")});
   }
-  table.row({bold(percent(falls.mfu)), "", bold("MFU"), ""});
+  table.row({bold(percent(falls.mfu)), "", bold("MFU"), "", ""});
   return table.text();
 }
 
@@ -46,9 +61,9 @@ std::string money(const Diagnosis& diagnosis, const Price& price) {
     if (!finding.expected_mfu) continue;
     return text + "; the first remedy saves " +
            fixed(an_hour * (1 - diagnosis.waterfall.mfu / *finding.expected_mfu), 2) +
-           " an hour for the same work\n";
+           " an hour for the same work";
   }
-  return text + "\n";
+  return text;
 }
 
 std::string findings_text(const Diagnosis& diagnosis) {
@@ -56,16 +71,20 @@ std::string findings_text(const Diagnosis& diagnosis) {
   std::string text;
   int number = 0;
   for (const Finding& finding : diagnosis.findings) {
-    text += bold(std::to_string(++number) + ". " + finding.rule) + "  " +
-            printable(finding.summary) + "\n";
+    const std::string begin = std::to_string(++number) + ". ";
+    const std::string below(begin.size(), ' ');
+    text += number > 1 ? "\n" : "";
+    text += paragraph(bold(begin), bold(finding.rule) + "  " + printable(finding.summary));
     if (finding.mfu_points) {
-      text += "   costs " + points(*finding.mfu_points) + " MFU points; without it MFU would be " +
-              percent(*finding.expected_mfu);
-      if (finding.confidence) text += dim(" (confidence " + percent(*finding.confidence) + ")");
-      text += "\n";
+      text += paragraph(
+          below,
+          "costs " + points(*finding.mfu_points) + " MFU points; without it MFU would be " +
+              percent(*finding.expected_mfu) +
+              (finding.confidence ? dim(" (confidence " + percent(*finding.confidence) + ")")
+                                  : ""));
     }
-    text += "   evidence: " + printable(finding.evidence) + "\n";
-    text += "   remedy:   " + printable(finding.remedy) + "\n";
+    text += paragraph(below + "evidence: ", printable(finding.evidence));
+    text += paragraph(below + "remedy:   ", printable(finding.remedy));
   }
   return text;
 }
@@ -74,19 +93,22 @@ std::string findings_text(const Diagnosis& diagnosis) {
 
 std::string diagnosis_text(const Diagnosis& diagnosis, const std::optional<Price>& price) {
   const Waterfall& falls = diagnosis.waterfall;
-  std::string text = bold("MFU " + percent(falls.mfu)) + ", " + std::string{verdict(falls.mfu)} +
-                     dim(" (over 50 % is good, 10 to 20 % is low)") + "; " +
-                     grouped(diagnosis.sums.steps) + " steps, " + seconds(falls.total) + "\n";
+  std::string text =
+      paragraph("",
+                bold("MFU " + percent(falls.mfu)) + ", " + std::string{verdict(falls.mfu)} +
+                    dim(" (over 50 % is good, 10 to 20 % is low)") + "; " +
+                    grouped(diagnosis.sums.steps) + " steps, " + seconds(falls.total));
   if (std::abs(diagnosis.sums.recorded_mfu - falls.mfu) > 0.005) {
-    text += dim("the steps alone had " + percent(diagnosis.sums.recorded_mfu) +
-                " of the peak of the format they ran in; here all time counts, padding does not, "
-                "and the peak is that of the fastest format") +
-            "\n";
+    text += paragraph(
+        "",
+        dim("the steps alone had " + percent(diagnosis.sums.recorded_mfu) +
+            " of the peak of the format they ran in; here all time counts, padding does not, "
+            "and the peak is that of the fastest format"));
   }
   text += "\n" + waterfall_table(falls) + "\n" + findings_text(diagnosis);
   for (const std::string& missing : falls.missing)
-    text += warning("not seen: ") + printable(missing) + "\n";
-  if (price) text += money(diagnosis, *price);
+    text += paragraph(warning("not seen: "), printable(missing));
+  if (price) text += paragraph("", money(diagnosis, *price));
   return text;
 }
 
@@ -100,7 +122,8 @@ std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
     table.row({std::string{describe(change.cause)},
                points(change.before),
                points(change.after),
-               signed_points(change.mfu_change)});
+               change.mfu_change < 0 ? worse(signed_points(change.mfu_change))
+                                     : better(signed_points(change.mfu_change))});
   }
   return text + table.text();
 }

@@ -4,6 +4,7 @@
 #include "style.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/viewer/terminal_text.h>
 
 #include <algorithm>
 
@@ -50,7 +51,7 @@ std::string components(const Estimate& e) {
                si_flops(part.forward),
                si_flops(part.backward),
                percent(share),
-               accent(bar(share, 30))});
+               accent(block_bar(share, 30))});
   }
   table.row({bold("model FLOPs"),
              si_flops(e.forward),
@@ -88,7 +89,7 @@ std::string estimate_text(const Estimate& e) {
           "FLOPs a token; " + si_flops(e.hardware_flops) + "FLOPs on the hardware";
   if (e.recompute.value > 0) text += ", " + si_flops(e.recompute) + " of them recomputed";
   text += "\n" + rates(e);
-  for (const std::string& note : e.notes) text += warning("note: ") + printable(note) + "\n";
+  for (const std::string& note : e.notes) text += paragraph(warning("note: "), printable(note));
   if (!e.peaks)
     text += dim("add --device NAME for the time at peak, and --step-time SECONDS for MFU") + "\n";
   return text;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "style.h"
 
+#include "live_terminal.h"
+
+#include <flopmeter/viewer/terminal_text.h>
+
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdlib>
+#include <limits>
 
 namespace flopmeter {
 namespace {
@@ -35,37 +38,40 @@ std::string accent(std::string_view text) {
 std::string warning(std::string_view text) {
   return painted(text, "33");
 }
-
-std::string bar(double share, int width) {
-  constexpr auto eighths = std::to_array<std::string_view>({"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"});
-  const auto cells = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 8));
-  std::string text;
-  for (int i = 0; i < cells / 8; ++i) text.append("█");
-  return text.append(eighths[static_cast<std::size_t>(cells % 8)]);
+std::string better(std::string_view text) {
+  return painted(text, "32");
+}
+std::string worse(std::string_view text) {
+  return painted(text, "31");
 }
 
-std::size_t display_width(std::string_view text) {
-  std::size_t width = 0;
-  bool escape = false;
-  for (const char c : text) {
-    if (c == '\x1b') escape = true;
-    if (!escape && (static_cast<unsigned char>(c) & 0xc0U) != 0x80) ++width;
-    if (escape && c == 'm') escape = false;
+std::size_t text_width() {
+  const bool given = isatty(STDOUT_FILENO) != 0 || std::getenv("COLUMNS") != nullptr;
+  return given ? terminal_size().columns : std::numeric_limits<std::size_t>::max();
+}
+
+std::string paragraph(std::string_view first, std::string_view text) {
+  const std::size_t indent = cells(first);
+  const std::size_t width = text_width();
+  std::string out{first};
+  std::string_view gap;
+  for (const std::string& line : wrapped(text, width > indent + 20 ? width - indent : width)) {
+    out.append(gap).append(gap.empty() ? 0 : indent, ' ').append(line);
+    gap = "\n";
   }
-  return width;
+  return out + "\n";
 }
 
 std::string Table::text(std::string_view indent) const {
   std::vector<std::size_t> widths(alignment_.size());
   for (const auto& row : rows_) {
-    for (std::size_t c = 0; c < row.size(); ++c)
-      widths[c] = std::max(widths[c], display_width(row[c]));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], cells(row[c]));
   }
   std::string out;
   for (const auto& row : rows_) {
     std::string line{indent};
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string gap(widths[c] - display_width(row[c]), ' ');
+      const std::string gap(widths[c] - cells(row[c]), ' ');
       if (c > 0) line.append("  ");
       line.append(alignment_[c] == 'r' ? gap + row[c] : row[c] + gap);
     }

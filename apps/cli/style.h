@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the program's text looks: colour on a terminal only, columns that line up, bars.
+// How the program's text looks: colour on a terminal only, columns that line up, lines that fit.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,12 +16,14 @@ std::string bold(std::string_view text);
 std::string dim(std::string_view text);
 std::string accent(std::string_view text);
 std::string warning(std::string_view text);
+std::string better(std::string_view text);
+std::string worse(std::string_view text);
 
-/// `share` (0 to 1) of a bar `width` cells wide.
-std::string bar(double share, int width);
+/// Columns for text: the terminal's, else COLUMNS; without either a line may be of any length.
+std::size_t text_width();
 
-/// Cells a text takes on screen: characters, not bytes; colour codes take none.
-std::size_t display_width(std::string_view text);
+/// `first`, then the text broken between words, its further lines below where it began.
+std::string paragraph(std::string_view first, std::string_view text);
 
 /// Rows of text set in columns; the ones in `right` ("r" a column, "l" else) are aligned to the
 /// right.

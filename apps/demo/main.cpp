@@ -27,6 +27,7 @@ PeakTable measured_peaks(double budget) {
     const auto peak = measure_peak(dtype, {budget}, [](Dtype, auto, auto) {});
     if (peak) table.set(dtype, peak->rate);
   }
+  table.memory_bytes_per_second = measure_memory_speed({budget / 4});
   return table;
 }
 

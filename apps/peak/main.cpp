@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter-peak: measures the achievable matmul rate of this machine for each dtype and keeps it.
+// flopmeter-peak: measures the achievable matmul rate of this machine for each dtype and the speed
+// of its memory, and keeps them.
 #include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
                    flopmeter::to_string(dtype).data());
     }
   }
+  machine.memory_bytes_per_second = flopmeter::measure_memory_speed({seconds / 4});
   if (keep) {
     const auto stored = flopmeter::store_measured_peaks(machine);
     if (!stored)
@@ -77,6 +79,7 @@ int main(int argc, char** argv) {
                   static_cast<long long>(peak.size),
                   static_cast<long long>(peak.size));
     }
+    std::printf("memory %8.1f GB/s\n", *machine.memory_bytes_per_second * 1e-9);
   }
   return machine.peaks.empty() ? 1 : 0;
 }

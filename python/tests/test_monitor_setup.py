@@ -109,11 +109,16 @@ def test_the_peak_is_the_given_one_else_measured_else_the_catalogs_else_a_formul
         pytest.skip("this processor has no model name")
     cache = tmp_path / "cache" / "flopmeter" / "peaks.json"
     cache.parent.mkdir(parents=True)
-    machine = {"processor": name, "threads": torch.get_num_threads(), "torch": "2", "peaks": {"fp32": {"flops_per_second": 5e10}}}
+    machine = {"processor": name, "threads": torch.get_num_threads(), "torch": "2", "peaks": {"fp32": {"flops_per_second": 5e10}},
+               "memory_bytes_per_second": 2e10}
     cache.write_text(json.dumps({"schema": "flopmeter.peaks/1", "machines": [machine]}))
     for table in (_peaks.find_peaks(), _peaks.find_peaks(peak_tflops="measured")):
         assert table.source.startswith("measured")
         assert table.peaks == {"fp32": 5e10}
+    monitor = flopmeter.Monitor(tmp_path / "run", console=False)
+    run = run_of(monitor)
+    monitor.finish()
+    assert run["device"]["memory_bytes_per_second"] == 2e10
 
 
 def test_run_json_tells_model_and_peak(tmp_path):

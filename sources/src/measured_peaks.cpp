@@ -23,10 +23,13 @@ Json to_object(const MeasuredMachine& machine) {
     peaks[std::string(to_string(peak.dtype))] = {
         {"flops_per_second", peak.rate.value}, {"size", peak.size}, {"shapes", shapes}};
   }
-  return {{"processor", machine.processor},
-          {"threads", machine.threads},
-          {"torch", machine.torch},
-          {"peaks", peaks}};
+  Json object = {{"processor", machine.processor},
+                 {"threads", machine.threads},
+                 {"torch", machine.torch},
+                 {"peaks", peaks}};
+  if (machine.memory_bytes_per_second)
+    object["memory_bytes_per_second"] = *machine.memory_bytes_per_second;
+  return object;
 }
 
 /// [rows, width, FLOP/s]
@@ -131,6 +134,8 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
                                   {shape[2].get<double>()}});
       }
     }
+    if (const double speed = entry.value("memory_bytes_per_second", 0.0); speed > 0)
+      table.memory_bytes_per_second = speed;
   }
   if (!table.source.empty()) return table;
   return Error{ErrorCode::not_found, "no measured peak of this machine; run 'flopmeter peak' once"};

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `flopmeter report` in a real Chromium."""
 import json
+import os
 
 import pytest
 
 import made_runs
 
-EVIL = '</script><script>document.title = "taken"; throw 1</script><img src=x onerror=alert(1)>'
+EVIL = '</script><script>document.title = "taken"; throw 1</script><img src=x onerror=alert(1)>\n\x1b[31m\u202eback'
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +58,11 @@ def test_page_says_what_the_run_is(browser, eight):
 
 
 def test_text_of_the_run_stays_text(browser, flopmeter, tmp_path):
-    made_runs.describe(tmp_path, model=EVIL, run_id=EVIL, details={"layers": EVIL, EVIL: 1},
+    directory = tmp_path / os.fsdecode(b"\xff\xfe<b>\x1b[31m")  # a name that is no UTF-8
+    made_runs.describe(directory, model=EVIL, run_id=EVIL, details={"layers": EVIL, EVIL: 1},
                        device={"name": EVIL, "source": EVIL, "peak_flops_per_second": {"bf16": 1e14}})
-    made_runs.write_stream(made_runs.stream(tmp_path), (made_runs.noisy(step) for step in range(20)))
-    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    made_runs.write_stream(made_runs.stream(directory), (made_runs.noisy(step) for step in range(20)))
+    flopmeter("report", directory, "-o", tmp_path / "report.html")
     page = browser.open(tmp_path / "report.html")
     try:
         assert page.complaints() == []
@@ -68,7 +70,9 @@ def test_text_of_the_run_stays_text(browser, flopmeter, tmp_path):
         assert page.evaluate("document.title").startswith("MFU ")
         assert page.evaluate("document.images.length") == 0
         assert page.evaluate("document.scripts.length") == 3
-        assert text(page).count("onerror=alert(1)") >= 4
+        shown = text(page)
+        assert shown.count("onerror=alert(1)") >= 4
+        assert "\x1b" not in shown and "\u202e" not in shown and shown.count("\ufffdback") >= 4
     finally:
         page.close()
 
@@ -90,8 +94,12 @@ def test_findings_waterfall_and_roofline_are_shown(browser, flopmeter, tmp_path)
         assert page.requests() == []
         seen = text(page)
         assert shown["findings"][0]["summary"] in seen and shown["findings"][0]["remedy"] in seen
-        assert "achieved" in seen and "aten::mm" in seen and "aten::add" in seen
-        assert page.evaluate("document.querySelectorAll('svg circle').length") == 5
+        assert "achieved" in seen and {"mm", "add"} <= set(page.evaluate("[...document.querySelectorAll('td code')].map(name => name.textContent)"))
+        dots, numbers, roofs, slopes = page.evaluate(
+            "['.dot', '.number', '.roof', '.slope'].map(kind => document.querySelectorAll('svg ' + kind).length)")
+        assert (dots, numbers, roofs, slopes) == (5, 5, 2, 1)
+        assert "8192×4096 · 4096×14336" in seen and "of bf16 roof" in seen and "memory 2.04 TB/s" in page.evaluate("document.querySelector('svg').textContent")
+        assert f"MFU {100 * shown['waterfall']['mfu']:.1f} % → {100 * shown['findings'][0]['expected_mfu']:.1f} %" in seen
         assert "NaN" not in seen and "undefined" not in seen
     finally:
         page.close()
@@ -111,12 +119,52 @@ def test_run_without_anything_known_still_makes_a_page(browser, flopmeter, tmp_p
         page.close()
 
 
-def test_page_prints(browser, eight, tmp_path):
+@pytest.mark.parametrize("dark", [False, True])
+def test_page_prints_with_its_charts(browser, eight, tmp_path, dark):
+    page = browser.open(eight, dark=dark)
+    try:
+        before = page.evaluate("charts.map(one => one.graph.width_)")
+        page.evaluate("""addEventListener('beforeprint', () => {
+            window.printed = [getComputedStyle(document.body).backgroundColor, charts.map(one => one.graph.width_),
+                              document.querySelectorAll('.chart img').length]})""")
+        page.pdf(tmp_path / "page.pdf")
+        ground, widths, images = page.evaluate("printed")
+        assert ground == "rgb(255, 255, 255)"
+        assert max(widths) <= 680 and images == 2 * len(widths)  # the curves and what lies above them
+        # An empty canvas is no picture in the file: each chart must have left one.
+        assert (tmp_path / "page.pdf").read_bytes().count(b"/Subtype /Image") >= len(widths)
+        assert page.evaluate("charts.map(one => one.graph.width_)") == before
+        assert page.evaluate("document.querySelectorAll('.chart img').length") == 0
+        assert page.complaints() == []
+    finally:
+        page.close()
+
+
+def test_what_is_pointed_at_shows_in_all_charts(browser, eight):
     page = browser.open(eight)
     try:
-        page.pdf(tmp_path / "page.pdf")
-        assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+        x, y = page.evaluate("""(() => { const {graph} = charts[0], box = graph.graphDiv.getBoundingClientRect();
+            return [box.x + graph.toDomXCoord(150), box.y + 100]; })()""")
+        page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        legends = page.evaluate("charts.map(one => one.legend.innerText)")
+        assert len(legends) == 5 and all("step 150" in legend for legend in legends)
+        page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+        assert not any("step 150" in legend for legend in page.evaluate("charts.map(one => one.legend.innerText)"))
         assert page.complaints() == []
+    finally:
+        page.close()
+
+
+def test_restarts_are_shown(browser, flopmeter, tmp_path):
+    made_runs.describe(tmp_path)
+    made_runs.write_stream(made_runs.stream(tmp_path), (made_runs.noisy(step) for step in range(100)))
+    made_runs.write_stream(made_runs.stream(tmp_path, stamp="20231115_080000"), (made_runs.noisy(step) for step in range(80, 200)))
+    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    page = browser.open(tmp_path / "report.html")
+    try:
+        assert page.complaints() == []
+        assert page.evaluate("[starts.length, starts[0].step, data.headline.train_steps]") == [1, 80, 200]
+        assert "20231115_080000 from step 80" in text(page) and "the run began again" in text(page)
     finally:
         page.close()
 
@@ -128,6 +176,10 @@ def test_long_run_opens_at_once_with_its_spikes(browser, flopmeter, tmp_path, st
     made_runs.write_long(made_runs.stream(tmp_path), steps, spikes)
     flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 2 << 20
+    # What the picture shows at a step and height, or so many pixels beside it.
+    ink = """(() => {{ const {{graph}} = charts[0], at = timeline.step[timeline.last_step.findIndex(last => last >= {0})];
+        const [x, y] = [graph.toDomXCoord(at) + {2}, graph.toDomYCoord({1})].map(Math.round);
+        return Math.max(...graph.hidden_.getContext('2d').getImageData(x - 1, y, 3, 1).data); }})()"""
     opened = []
     for _ in range(3):  # other work on the machine is not what is measured
         page = browser.open(tmp_path / "report.html")
@@ -136,6 +188,8 @@ def test_long_run_opens_at_once_with_its_spikes(browser, flopmeter, tmp_path, st
             assert page.complaints() == []
             low, high = page.evaluate("[Math.min(...curve('mfu').low), Math.max(...curve('mfu').high)]")
             assert (low, high) == (0.01, 0.97)
+            for spike, inside in ((steps // 3 + 1, 0.13), (steps // 2 + 7, 0.83)):
+                assert page.evaluate(ink.format(spike, inside, 0)) > 0 == page.evaluate(ink.format(spike, inside, 6))
             assert page.evaluate("data.headline.train_steps") == steps
         finally:
             page.close()

@@ -2,11 +2,11 @@
 const verdictClass = verdict => verdict === "good" || verdict === "fair" ? verdict : "low";
 
 const leadText = data => {
-  const {headline, waterfall, findings} = data;
+  const {headline, run, waterfall, findings} = data;
   if (!known(headline.mfu)) return headline.no_mfu_reason;
   if (headline.verdict === "impossible")
     return "More than 100 % cannot be: the peak or the FLOPs of this run are wrong. See Configuration.";
-  const lost = "The model's work needs " + percent(headline.mfu) + " of the time it took at the hardware's peak. ";
+  const lost = "At the hardware's peak the model's work of the last " + whole(run.log_interval || 1) + " steps would take " + percent(headline.mfu) + " of the time it took. ";
   if (findings && findings.length) return lost + "Largest finding: " + findings[0].summary;
   const losses = waterfall ? waterfall.losses : [];
   if (!losses.length) return lost;
@@ -18,10 +18,10 @@ const showHead = data => {
   const {headline, run} = data;
   const span = known(headline.first_unix)
     ? date(headline.first_unix) + ", " + duration(headline.last_unix - headline.first_unix) : null;
-  document.title = (known(headline.mfu) ? "MFU " + percent(headline.mfu) : "MFU n/a") + " · " + (run.model || "flopmeter report");
+  document.title = "MFU " + text(headline.mfu, percent) + " · " + visible(run.model || "flopmeter report");
   const facts = ["flopmeter", run.model, run.device && run.device.name, run.world_size > 1 ? run.world_size + " ranks" : null, span];
   const line = h("p", {class: "run"});
-  facts.filter(Boolean).forEach((fact, i) => line.append(i ? " · " : "", i === 1 && run.model ? h("b", {}, fact) : fact));
+  facts.filter(Boolean).forEach((fact, i) => line.append(i ? " · " : "", i === 1 && run.model ? h("b", {}, fact) : h("span", {}, fact)));
   const tiles = [
     ["MFU over the run", text(headline.mfu_run, percent)],
     ["HFU over the run", text(headline.hfu_run, percent)],

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braille_plot.h"
-#include "terminal_text.h"
 #include "verdict_word.h"
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/viewer/frame.h>
+#include <flopmeter/viewer/terminal_text.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,9 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr std::size_t usual_plot_rows = 9;
-constexpr std::size_t least_plot_rows = 3;
+constexpr std::size_t least_plot_rows = 5;
+constexpr std::size_t most_findings = 3;
+constexpr std::size_t any_number = 1000;
 constexpr std::size_t least_columns = 24;
 constexpr double slow_above_median = 1.05;
 
@@ -230,17 +232,25 @@ Lines Painter::ranks() const {
   return {line, strip};
 }
 
+/// Each with its remedy in full if `most` lines hold that, else with one line of it at least.
 Lines Painter::findings(std::size_t most) const {
   Lines lines;
-  for (const Finding& finding : content_.findings) {
-    if (lines.size() + 2 > most) break;
+  const std::size_t shown = std::min({content_.findings.size(), most_findings, most / 2});
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Finding& finding = content_.findings[i];
     const std::string cost =
         finding.mfu_points ? "−" + fixed(100 * *finding.mfu_points, 1) + " points  " : "";
-    const std::size_t room = size_.columns > cells(cost) + 2 ? size_.columns - cells(cost) - 2 : 0;
+    const std::size_t room = size_.columns - std::min(size_.columns, cells(cost) + 2);
     lines.push_back(paint("▲ ", "33") + paint(cost, "1;31") +
                     bold(cut(printable(finding.summary), room)));
-    lines.push_back(
-        "  " + cut(printable("try: " + finding.remedy), size_.columns > 2 ? size_.columns - 2 : 0));
+    const std::size_t width = size_.columns - 2;
+    const std::size_t free = most - lines.size() - 2 * (shown - i - 1);
+    Lines remedy = wrapped(printable("try: " + finding.remedy), width);
+    if (remedy.size() > free) {
+      remedy[free - 1] = cut(remedy[free - 1] + " " + remedy[free], width);
+      remedy.resize(free);
+    }
+    for (const std::string& line : remedy) lines.push_back("  " + line);
   }
   return lines;
 }
@@ -254,12 +264,13 @@ Lines Painter::draw() {
   const Lines under_ranks = ranks();
   const auto part = [](const Lines& some) { return some.empty() ? 0 : some.size() + 1; };
   std::size_t plot_rows = usual_plot_rows;
-  std::size_t finding_rows = 6;
+  std::size_t finding_rows = any_number;
   if (size_.rows > 0) {
     const std::size_t fixed_rows = lines.size() + part(under_phases) + part(under_ranks) + 2;
-    const std::size_t wanted = std::min<std::size_t>(2 * content_.findings.size(), 6);
+    const std::size_t wanted = findings(any_number).size();
     const std::size_t free = size_.rows > fixed_rows ? size_.rows - fixed_rows : 0;
     finding_rows = free > least_plot_rows + 1 ? std::min(wanted, free - least_plot_rows - 1) : 0;
+    if (finding_rows < 2) finding_rows = 0;
     plot_rows = free - std::min(free, finding_rows == 0 ? 0 : finding_rows + 1);
     plot_rows = std::min<std::size_t>(plot_rows, 20);
   }

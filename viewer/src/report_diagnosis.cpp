@@ -56,6 +56,8 @@ void write_matmuls(JsonWriter& json, const SurveyResult& survey) {
     json.begin_object()
         .field("name", row.name)
         .field("shape", row.shape)
+        .field("backward", row.backward)
+        .field("calls", row.calls)
         .field("flops", row.flops)
         .field("bytes", row.bytes)
         .field("seconds", row.self)
@@ -75,7 +77,9 @@ void write_diagnosis(JsonWriter& json, const Evidence& evidence) {
     json.null().key("findings").null();
     return;
   }
-  json.begin_object().field("mfu", diagnosis->waterfall.mfu);
+  json.begin_object()
+      .field("mfu", diagnosis->waterfall.mfu)
+      .field("mfu_of_steps", diagnosis->sums.recorded_mfu);
   json.field("first_step", evidence.steps.front().step)
       .field("last_step", evidence.steps.back().step);
   json.key("losses").begin_array();

@@ -8,13 +8,14 @@
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/diagnosis/run_evidence.h>
+#include <flopmeter/runs/record_reader.h>
 #include <flopmeter/viewer/report.h>
 #include <flopmeter/viewer/run_overview.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <system_error>
 
 namespace flopmeter {
@@ -36,16 +37,27 @@ std::optional<std::string> known(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional{text};
 }
 
+/// When the run began and each time it began again, with the step that it began with.
+void write_starts(JsonWriter& json, const RunDirectory& run) {
+  std::map<std::string, std::string> first_stream;  // of those with a stamp
+  for (const RankFile& file : run.files) first_stream.try_emplace(file.stamp, file.path);
+  json.key("starts").begin_array();
+  for (const auto& [stamp, path] : first_stream) {
+    const auto first = RecordReader{path}.next();
+    json.begin_object()
+        .field("stamp", stamp)
+        .field("step", first ? std::optional{first->step} : std::nullopt)
+        .end_object();
+  }
+  json.end_array();
+}
+
 void write_run(JsonWriter& json, const RunDirectory& run) {
   const RunDescription& about = run.description;
-  std::set<std::string> stamps;
-  for (const RankFile& file : run.files) stamps.insert(file.stamp);
   const Convention* convention = find_convention(about.convention);
   json.key("run").begin_object().field("directory", run.path).field("run_id", known(about.run_id));
-  json.key("stamps").begin_array();
-  for (const std::string& stamp : stamps) json.value(stamp);
-  json.end_array()
-      .field("model", known(about.model))
+  write_starts(json, run);
+  json.field("model", known(about.model))
       .field("mode", known(about.mode))
       .field("convention", known(about.convention));
   json.field("convention_help",
@@ -161,6 +173,13 @@ void write_timeline(JsonWriter& json, const Timeline& timeline) {
                                   ? std::string{field.name}
                                   : std::string{field.group} + "." + std::string{field.name});
     json.field("unit", to_string(field.unit)).field("help", field.help);
+    if (field.group == "phases") {  // over all steps, so that phases add up to the mean step
+      column("mean", [&](const Stretch& s) {
+        write_short(json, s.spreads[i].sum / static_cast<double>(s.steps));
+      });
+      json.end_object();
+      continue;
+    }
     values("mean", [](const ValueSpread& spread) { return *spread.mean(); });
     values("low", [](const ValueSpread& spread) { return spread.low; });
     values("high", [](const ValueSpread& spread) { return spread.high; });

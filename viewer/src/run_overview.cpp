@@ -6,15 +6,23 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::array<std::string_view, 9> curves = {"mfu",
-                                                    "hfu",
-                                                    "tflops_per_device",
-                                                    "tokens_per_second",
-                                                    "samples_per_second",
-                                                    "step_seconds",
-                                                    "memory_bytes.rss",
-                                                    "memory_bytes.device",
-                                                    "memory_bytes.device_reserved"};
+constexpr std::array<std::string_view, 17> curves = {"mfu",
+                                                     "hfu",
+                                                     "tflops_per_device",
+                                                     "tokens_per_second",
+                                                     "samples_per_second",
+                                                     "step_seconds",
+                                                     "memory_bytes.rss",
+                                                     "memory_bytes.device",
+                                                     "memory_bytes.device_reserved",
+                                                     "phases.data",
+                                                     "phases.forward",
+                                                     "phases.backward",
+                                                     "phases.optimizer",
+                                                     "phases.communication",
+                                                     "phases.checkpoint",
+                                                     "phases.evaluation",
+                                                     "phases.other"};
 
 std::optional<double> real(const std::optional<std::int64_t>& value) {
   if (!value) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "terminal_text.h"
+#include <flopmeter/viewer/terminal_text.h>
 
 #include <algorithm>
 #include <array>
@@ -36,6 +36,12 @@ std::size_t width_of(std::uint32_t point) {
   return is_wide ? 2 : 1;
 }
 
+/// Bytes of the colour code at the front, 0 where there is none.
+std::size_t code_size(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  return std::min(text.find('m'), text.size() - 1) + 1;
+}
+
 /// The code point at the front of valid UTF-8, and its bytes.
 std::pair<std::uint32_t, std::size_t> first_point(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
@@ -51,11 +57,47 @@ std::pair<std::uint32_t, std::size_t> first_point(std::string_view text) {
 std::size_t cells(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
+    if (const std::size_t code = code_size(text); code > 0) {
+      text.remove_prefix(code);
+      continue;
+    }
     const auto [point, size] = first_point(text);
     width += width_of(point);
     text.remove_prefix(size);
   }
   return width;
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  std::size_t used = 0;
+  while (!text.empty()) {
+    const std::size_t blanks = std::min(text.find_first_not_of(' '), text.size());
+    const std::size_t end = std::min(text.find(' ', blanks), text.size());
+    std::string_view word = text.substr(blanks, end - blanks);
+    if (used > 0 && used + blanks + cells(word) > width) {
+      lines.emplace_back();
+      used = 0;
+    } else {
+      lines.back().append(blanks, ' ');
+      used += blanks;
+    }
+    while (!word.empty()) {
+      const std::size_t code = code_size(word);
+      const auto [point, size] = first_point(word);
+      const std::size_t taken = code > 0 ? 0 : width_of(point);
+      if (used > 0 && used + taken > width) {
+        lines.emplace_back();
+        used = 0;
+      }
+      const std::size_t bytes = code > 0 ? code : size;
+      lines.back().append(word.substr(0, bytes));
+      used += taken;
+      word.remove_prefix(bytes);
+    }
+    text.remove_prefix(end);
+  }
+  return lines;
 }
 
 std::string cut(std::string_view text, std::size_t width) {

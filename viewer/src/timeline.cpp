@@ -12,6 +12,7 @@ namespace {
 void merge(Stretch& into, const Stretch& from) {
   into.first_step = std::min(into.first_step, from.first_step);
   into.last_step = std::max(into.last_step, from.last_step);
+  into.steps += from.steps;
   into.time_unix = std::max(into.time_unix, from.time_unix);
   for (std::size_t i = 0; i < into.spreads.size(); ++i) into.spreads[i].add(from.spreads[i]);
 }
@@ -58,6 +59,7 @@ void Timeline::add(const StepRecord& record) {
   }
   stretch.first_step = std::min(stretch.first_step, record.step);
   stretch.last_step = std::max(stretch.last_step, record.step);
+  ++stretch.steps;
   stretch.time_unix = std::max(stretch.time_unix, record.time_unix);
   for (std::size_t i = 0; i < curves_.size(); ++i) {
     if (const auto value = as_number(curves_[i]->read(record))) stretch.spreads[i].add(*value);

@@ -2,10 +2,10 @@
 //
 // Frames against stored ones.  FLOPMETER_UPDATE_GOLDEN=1 accepts what is drawn now.
 #include "../src/braille_plot.h"
-#include "../src/terminal_text.h"
 #include "support.h"
 
 #include <flopmeter/viewer/frame.h>
+#include <flopmeter/viewer/terminal_text.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,6 +96,25 @@ TEST_F(Frame, colour_changes_nothing_but_the_colour) {
   EXPECT_GT(codes, 10U);
 }
 
+TEST_F(Frame, a_long_remedy_is_wrapped_where_there_is_room_and_cut_where_there_is_none) {
+  findings_[0].remedy =
+      "load ahead with num_workers=8, prefetch_factor=4 and persistent_workers=True, "
+      "and keep the data on a local disk";
+  steps(1);
+  const auto remedy_in = [&](FrameSize size) {
+    std::string text;
+    const auto lines = draw(size);
+    for (const std::string& line : lines) {
+      EXPECT_LE(cells(line), size.columns);
+      if (line.starts_with("  ") && !line.starts_with("   ")) text += line.substr(1);
+    }
+    EXPECT_LE(lines.size(), size.rows);
+    return text;
+  };
+  EXPECT_THAT(remedy_in({60, 40}), HasSubstr("and keep the data on a local disk try: look at"));
+  EXPECT_THAT(remedy_in({60, 19}), HasSubstr("prefetch_factor=4 and… try: look at"));
+}
+
 TEST_F(Frame, without_a_step_says_that_it_waits) {
   const auto lines = draw({80, 0});
   EXPECT_THAT(lines.at(0), HasSubstr("waiting for the first step"));
@@ -137,6 +156,17 @@ TEST(TerminalText, wide_characters_take_two_cells) {
   EXPECT_EQ(cells("modèle"), 6U);
   EXPECT_EQ(cut("模型模型", 5), "模型…");
   EXPECT_EQ(padded("ab", 4), "ab  ");
+  EXPECT_EQ(cells("\x1b[1;31mred\x1b[0m"), 3U);
+}
+
+TEST(TerminalText, lines_break_between_words) {
+  using testing::ElementsAre;
+  EXPECT_THAT(wrapped("load ahead: num_workers=4", 12),
+              ElementsAre("load ahead:", "num_workers=", "4"));
+  EXPECT_THAT(wrapped("  as given", 40), ElementsAre("  as given"));
+  EXPECT_THAT(wrapped("a \x1b[2mb c\x1b[0m", 3), ElementsAre("a \x1b[2mb", "c\x1b[0m"));
+  EXPECT_THAT(wrapped("模型 模型", 5), ElementsAre("模型", "模型"));
+  EXPECT_THAT(wrapped("", 5), ElementsAre(""));
 }
 
 }  // namespace

@@ -43,6 +43,26 @@ TEST_F(Report, a_spike_is_on_the_curve_and_averages_are_by_time) {
   EXPECT_EQ(page["headline"]["train_steps"], 40);
 }
 
+TEST_F(Report, phases_over_time_add_up_to_the_mean_step) {
+  StepRecord saving = sample_step(41);
+  saving.phases[static_cast<std::size_t>(Phase::checkpoint)] = Seconds{3};
+  saving.step_seconds.value += 3;
+  write(1, 40);
+  append_file(stream_of(directory_, 0), line_of(saving));
+  write(1, 41, 1);  // this rank does not save
+  const Json page = report();
+  std::vector<double> sums(41);
+  std::vector<double> steps;
+  for (const Json& curve : page["timeline"]["curves"]) {
+    const auto mean = curve["mean"].get<std::vector<double>>();
+    if (curve["field"] == "step_seconds") steps = mean;
+    if (!curve["field"].get<std::string>().starts_with("phases.")) continue;
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += mean[i];
+  }
+  ASSERT_EQ(steps.size(), sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], steps[i], 1e-6);
+}
+
 TEST_F(Report, a_restart_replaces_the_steps_it_did_again) {
   write(1, 20);
   write(11, 30, 0, "20231115_000000");

@@ -97,6 +97,7 @@ TEST(Timeline, holds_for_random_runs) {
       for (const auto& [step, value] : truth) {
         if (step >= stretch.first_step && step <= stretch.last_step) expected.add(value);
       }
+      ASSERT_EQ(stretch.steps, expected.count);
       ASSERT_EQ(stretch.spreads[0].count, expected.count);
       ASSERT_EQ(stretch.spreads[0].low, expected.low);
       ASSERT_EQ(stretch.spreads[0].high, expected.high);

@@ -112,6 +112,14 @@ std::optional<MeasuredPeak> measure_peak(Dtype dtype,
   return best;
 }
 
+double measure_memory_speed(Seconds budget) {
+  constexpr std::int64_t elements = std::int64_t{1} << 26;
+  const at::Tensor from = at::ones({elements});
+  at::Tensor to = at::empty({elements});
+  const double time = median_time([&] { to.copy_(from); }, budget.value);
+  return 2.0 * static_cast<double>(from.nbytes()) / time;
+}
+
 int torch_threads() {
   return at::get_num_threads();
 }

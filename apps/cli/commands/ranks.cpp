@@ -109,8 +109,8 @@ std::string rank_table(const MergedRun& merged) {
                                     : "n/a";
     table.row(
         {std::to_string(rank.rank),
-         std::to_string(rank.steps),
-         rank.last_step ? std::to_string(*rank.last_step) : "n/a",
+         grouped(rank.steps),
+         rank.last_step ? grouped(*rank.last_step) : "n/a",
          rank.steps > 0 ? seconds_text(rank.seconds / static_cast<double>(rank.steps)) : "n/a",
          text_or_unknown(rank.mfu, percent),
          waiting,

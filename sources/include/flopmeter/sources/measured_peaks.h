@@ -26,6 +26,7 @@ struct MeasuredMachine {
   int threads = 0;
   std::string torch;
   std::vector<MeasuredPeak> peaks;
+  std::optional<double> memory_bytes_per_second;  ///< read and written
 };
 
 /// "AMD EPYC 7763"; "unknown processor" where the system does not say.

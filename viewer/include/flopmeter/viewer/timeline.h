@@ -32,6 +32,7 @@ struct ValueSpread {
 struct Stretch {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
+  std::int64_t steps = 0;            ///< records in it
   double time_unix = 0;              ///< end of the latest step in it
   std::vector<ValueSpread> spreads;  ///< by curve
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rate of matrix products that this machine reaches through torch.
+// The rates of matrix products and of copies that this machine reaches through torch.
 #pragma once
 
 #include <flopmeter/sources/measured_peaks.h>
@@ -16,6 +16,9 @@ using PeakProgress = std::function<void(Dtype dtype, std::int64_t size, FlopsPer
 /// Sweeps sizes for about `budget` and takes the best median; empty where torch has no such product
 /// here.
 std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const PeakProgress& progress);
+
+/// Bytes a second that copying a tensor too large for any cache reads and writes.
+double measure_memory_speed(Seconds budget);
 
 /// Threads that torch computes with, and its version: what a measurement holds for.
 int torch_threads();

@@ -6,13 +6,17 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace flopmeter {
 
-/// Cells that UTF-8 text without control characters takes on screen.
+/// Cells that UTF-8 text without control characters takes on screen; colour codes take none.
 std::size_t cells(std::string_view text);
 
-/// The text if it fits, else its beginning and an ellipsis.
+/// Lines of at most `width` cells, broken between words and, where one is longer, within it.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+
+/// The text, which holds no codes, if it fits, else its beginning and an ellipsis.
 std::string cut(std::string_view text, std::size_t width);
 
 /// Cut, and filled with spaces on the right or, for numbers, on the left.
