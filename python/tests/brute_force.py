@@ -7,6 +7,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
+# Absent from torch before 2.1.
+FUSED_ATTENTION = getattr(aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+FUSED_ATTENTION_BACKWARD = getattr(aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None)
 
 
 def _product(a, b):
@@ -49,9 +52,9 @@ def _price(func, args, kwargs, out):
     if packet is aten.convolution_backward:
         grad, x, weight = args[:3]
         return _convolution(x, weight, grad, args[7]) * (int(args[10][0]) + int(args[10][1]))
-    if packet is aten._scaled_dot_product_flash_attention_for_cpu:
+    if packet is FUSED_ATTENTION:
         return _attention(*args[:3], causal=args[4] if len(args) > 4 else kwargs.get("is_causal", False))
-    if packet is aten._scaled_dot_product_flash_attention_for_cpu_backward:
+    if packet is FUSED_ATTENTION_BACKWARD:
         return _attention_backward(*args[1:4], causal=args[7])
     return 0
 
