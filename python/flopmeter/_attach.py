@@ -181,7 +181,7 @@ def start(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, l
     watcher = Watcher(model, look_again, **_arguments())
     if not watcher.enabled:
         return None
-    if _setup.world_of(None, None, None).rank == 0:
+    if watcher.rank == 0:
         what = "a loop by its optimizer alone" if model is None else _setup.model_name(model)
         _setup.say(f"watching {what}; records in {watcher.directory}")
     if model is None:

@@ -102,7 +102,7 @@ class Monitor:
         self._device = parts.device
         self.peaks = parts.peaks
         world = _setup.world_of(rank, world_size, data_parallel, model, self._options)
-        rank = world.rank
+        self.rank = world.rank
         self._core = _flopmeter.Monitor(
             self._options,
             parts.peaks,
@@ -135,7 +135,7 @@ class Monitor:
         self._finished = False
         self._hooks = self._make_hooks(model) if find_phases and _setup.torch_module() and self.enabled else None
         self._replicated = _setup.replicated_hooks(model, self._options) if parts.source is not None else None
-        self._records = RecordThread(self._core, wandb if rank == 0 else False, mlflow and rank == 0, sinks)
+        self._records = RecordThread(self._core, wandb if self.rank == 0 else False, mlflow and self.rank == 0, sinks)
         _setup.finish_at_exit(self)
 
     def step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> _Step:

@@ -18,6 +18,8 @@ def _messages(data):
             position += left
             continue
         _crc, length, kind = struct.unpack_from("<IHB", data, position)
+        if position + _HEADER + length > len(data):
+            return  # still being written
         message += data[position + _HEADER : position + _HEADER + length]
         position += _HEADER + length
         if kind in (_FULL, _LAST):
