@@ -11,7 +11,7 @@ import time
 
 from flopmeter import megatron
 
-WORLD, GLOBAL_BATCH, LENGTH, STEPS = 8, 6, 48, 4
+WORLD, GLOBAL_BATCH, LENGTH, STEPS = 8, 6, 47, 4
 ARGUMENTS = {
     "world_size": WORLD,
     "data_parallel_size": 2,
@@ -22,9 +22,9 @@ ARGUMENTS = {
     "seq_length": LENGTH,
     "max_position_embeddings": LENGTH,
     "num_layers": 3,
-    "hidden_size": 24,
+    "hidden_size": 21,
     "num_attention_heads": 3,
-    "ffn_hidden_size": 40,
+    "ffn_hidden_size": 39,
     "padded_vocab_size": 129,
 }
 
