@@ -98,11 +98,11 @@ void add_sparse_layers(ModelBuilder& builder, const SparseDecoder& spec) {
     if (kind >= 2) attention.mask = {.shape = base.local, .size = base.window};
     const std::int64_t hidden = base.frame.hidden;
     Value x = LayerBuilder::input();
-    const Value a = norm(layer, x, base.norms.before_attention, hidden);
+    const Value a = norm(layer, x, base.norms.before_attention, hidden, base.frame.norm_bias);
     Value mixed = attention_block(layer, a, attention);
     if (spec.sinks) mixed = layer.parameters(mixed, "self_attn.sinks", attention.heads);
     x = layer.sum(x, mixed);
-    const Value y = norm(layer, x, base.norms.before_mlp, hidden);
+    const Value y = norm(layer, x, base.norms.before_mlp, hidden, base.frame.norm_bias);
     const bool sparse = kind % 2 == 1;
     x = layer.sum(x, sparse ? moe_block(layer, y, spec.moe) : mlp_block(layer, y, base.mlp));
     layer.output(x);

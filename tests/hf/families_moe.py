@@ -123,9 +123,9 @@ def granitemoe(rng):
 
 
 def phimoe(rng):
-    return hf.PhimoeConfig(
-        **sizes(rng), **experts(rng, "num_local_experts"), attention_bias=maybe(rng), lm_head_bias=maybe(rng),
-        sliding_window=rng.choice([None, 5]))
+    return hf.PhimoeConfig(  # its router picks two experts, whatever the configuration says
+        **sizes(rng), **{**experts(rng, "num_local_experts"), "num_experts_per_tok": 2}, attention_bias=maybe(rng),
+        lm_head_bias=maybe(rng), sliding_window=rng.choice([None, 5]))
 
 
 def dbrx(rng):
@@ -133,7 +133,8 @@ def dbrx(rng):
     count = rng.choice([2, 4, 6])
     return hf.DbrxConfig(
         d_model=row["hidden_size"], n_heads=row["num_attention_heads"], n_layers=row["num_hidden_layers"], max_seq_len=64,
-        vocab_size=row["vocab_size"], attn_config={"kv_n_heads": row["num_key_value_heads"], "rope_theta": 10000.0},
+        vocab_size=row["vocab_size"],
+        attn_config={"kv_n_heads": row["num_key_value_heads"], "rope_theta": 10000.0, "clip_qkv": 8.0},
         ffn_config={"hidden_size": row["hidden_size"], "ffn_hidden_size": row["intermediate_size"],
                     "moe_num_experts": count, "moe_top_k": rng.randint(1, count)})
 

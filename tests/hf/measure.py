@@ -18,7 +18,7 @@ COMPONENTS = [
     (r"\.(lora_A|lora_B)\b", "adapters"),
     (r"^(language_model\.)?lm_head$", "lm_head"),
     (r"\b(project_in|project_out)$", "embedding_projections"),
-    (r"\.(router|mlp\.gate|shared_expert_gate)$", "router"),
+    (r"\.(router|router\.layer|mlp\.gate|shared_expert_gate)$", "router"),
     (r"\.linear_attn(\.conv1d)?$", "linear_attention"),
     (r"\.linear_attn\.", "attention_projections"),
     (r"\.(attn|self_attn|attention|self_attention)$", "attention_core"),
