@@ -24,7 +24,7 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                  std::to_string(inquiry.sums.data_looks) + " looks: I/O, not CPU"
            : "whether it waited for I/O or for the CPU was not seen";
   // While one batch computes, the loader must fetch one: workers share the fetching.
-  const double fetch = static_cast<double>(inquiry.sums.data);
+  const auto fetch = static_cast<double>(inquiry.sums.data);
   const double rest = static_cast<double>(inquiry.waterfall.total) - fetch;
   const int most = inquiry.evidence.processors.value_or(16);
   const int workers = static_cast<int>(std::min<double>(most, std::ceil(fetch / rest) + 1));

@@ -83,7 +83,8 @@ void add_rows(OpTimes& sum, const SurveyResult& survey) {
 
 /// The time between operators: in the middle one of the surveys, as the operators' own.
 void add_gaps(OpTimes& sum, const std::vector<SurveyResult>& surveys) {
-  std::vector<double> between, recompute;
+  std::vector<double> between;
+  std::vector<double> recompute;
   for (const SurveyResult& survey : surveys) {
     between.push_back(0);
     recompute.push_back(0);
