@@ -17,8 +17,8 @@ constexpr OpCost matmul_cost(
     std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const Arg& a) {
   const std::int64_t outputs = batch * m * n;
   const std::int64_t elements = outputs + batch * k * (m + n);
-  const std::int64_t multiply_add = a.complex ? 8 : 2;
-  const Flops work{WideInt{multiply_add * outputs} * k};
+  const std::int64_t multiply_adds = (a.complex ? 8 : 2) * outputs;
+  const Flops work{WideInt{multiply_adds} * k};
   return {.executed = work, .model = work, .bytes = {WideInt{elements} * a.bits() / 8}};
 }
 
