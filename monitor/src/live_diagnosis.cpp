@@ -43,6 +43,7 @@ std::optional<std::vector<Finding>> LiveDiagnosis::look(std::int64_t now_ns) {
   looked_ns_ = now_ns;
   auto found = findings();
   std::vector<std::string> rules;
+  rules.reserve(found.size());
   for (const Finding& finding : found) rules.push_back(finding.rule);
   std::sort(rules.begin(), rules.end());
   const bool stands = rules == seen_;
