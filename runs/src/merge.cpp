@@ -177,7 +177,7 @@ MergedRun merge_ranks(const RunDirectory& run, const MergeOptions& options) {
   merged.missing_signals = std::move(report.missing_signals);
   for (auto& [number, rank] : ranks) {
     rank.score.rank = number;
-    merged.ranks.push_back(std::move(rank));
+    merged.ranks.push_back(rank);
   }
   judge(merged);
   merged.steps = world.steps();

@@ -110,7 +110,7 @@ struct Judge {
         std::max(options.deviations * column.speed.deviation, options.floor * column.speed.value);
     return column.speed.value - *speed > allowed;
   }
-  [[nodiscard]] std::optional<double> lead(const RankWindow& window, const Column& column) const {
+  [[nodiscard]] static std::optional<double> lead(const RankWindow& window, const Column& column) {
     if (!window.communicated || column.communicated.ranks < 2) return std::nullopt;
     return column.communicated.value - *window.communicated / window.steps;
   }
