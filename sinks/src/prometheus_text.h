@@ -7,13 +7,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace flopmeter {
 
 /// The run as Prometheus sees it: counters since the start and the newest gauges.  Not thread-safe.
 class PrometheusText {
  public:
-  explicit PrometheusText(const RunInfo& run) : run_(run) {}
+  explicit PrometheusText(RunInfo run) : run_(std::move(run)) {}
 
   void add(const StepRecord& record);
   /// The text exposition format, version 0.0.4.  A series that is not known is left out.

@@ -23,7 +23,7 @@ GpuRequest request(const std::string& nvml, const std::string& dcgm = "absent") 
           .nvml = folder + "/libflopmeter_fake_nvml_" + nvml + ".so",
           .dcgm = folder + "/libflopmeter_fake_dcgm_" + dcgm + ".so",
           .interval = 5ms,
-          .patience = 100ms};
+          .patience = 1s};  // a loaded machine may stand still for a tenth of that
 }
 
 TEST(GpuWatch, tells_what_nvml_and_gpm_tell) {
