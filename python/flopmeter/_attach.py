@@ -14,7 +14,7 @@ from typing import Any
 
 from flopmeter import _flopmeter, _setup
 from flopmeter._adapter import torch_adapter
-from flopmeter._batch import Batch
+from flopmeter._batch import Batch, look_at
 from flopmeter._hooks import TorchHooks
 from flopmeter._monitor import Monitor
 
@@ -71,16 +71,16 @@ class Watcher(Monitor):
             self._early = False
             self._core.end_phase(_OTHER)
 
-    def _forward_begins(self, batch: Callable[[], Batch | None]) -> None:
+    def _forward_begins(self, batch: Any) -> None:
         if self._evaluating:
             self._evaluating = False
             self._core.end_phase(_EVALUATION)
         if self._open and self._optimizer_steps and not self._loader_seen:
             self._close()
         if not self._open:
-            self._begin(batch())
+            self._begin(look_at(batch))
         elif self._backward_seen:
-            self._core.micro_step(*(batch() or _NOTHING))
+            self._core.micro_step(*(look_at(batch) or _NOTHING))
         self._backward_seen = False
 
     def _backward_begins(self) -> None:

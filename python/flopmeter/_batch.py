@@ -80,7 +80,9 @@ def look_at(batch: Any) -> Batch | None:
 
 
 def _look_at(batch: Any) -> Batch | None:
-    if isinstance(batch, Mapping) or isinstance(getattr(batch, "data", None), Mapping):
+    if not isinstance(batch, (list, tuple)) and not hasattr(batch, "shape"):
+        if not isinstance(batch, Mapping) and not isinstance(getattr(batch, "data", None), Mapping):
+            return None
         get = batch.get
         ids = get("input_ids")
         if ids is None and len(getattr(get("labels"), "shape", ())) == 2:  # a label for each token
@@ -95,5 +97,5 @@ def _look_at(batch: Any) -> Batch | None:
         return None
     integers = getattr(getattr(batch, "dtype", None), "is_floating_point", True) is False
     if integers and len(shape) == 2:  # token ids
-        return describe(input_ids=batch)
+        return Batch(lengths=[int(shape[1])] * int(shape[0]))
     return Batch(samples=int(shape[0]))

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from flopmeter import _flopmeter
-from flopmeter._batch import look_at
 
 if TYPE_CHECKING:
     from flopmeter._monitor import Monitor
@@ -35,16 +34,10 @@ def suspended() -> Iterator[None]:
 
 def _tensors(output: Any) -> list[Any]:
     """The output's first tensors that lead back to parameters, the loss of a Hugging Face output among them."""
-    found = []
-    values = [output]
-    if isinstance(output, Mapping):
-        values = list(output.values())
-    elif isinstance(output, (list, tuple)):
-        values = list(output)
-    for value in values:
-        if getattr(value, "grad_fn", None) is not None:
-            found.append(value)
-    return found[:_MOST_OUTPUTS]
+    if getattr(output, "grad_fn", None) is not None:
+        return [output]
+    values = output if isinstance(output, (list, tuple)) else output.values() if isinstance(output, Mapping) else ()
+    return [value for value in values if getattr(value, "grad_fn", None) is not None][:_MOST_OUTPUTS]
 
 
 class TorchHooks:
@@ -93,7 +86,7 @@ class TorchHooks:
             monitor._evaluation_begins()
             return
         self._end_guess()
-        monitor._forward_begins(lambda: look_at(kwargs or args))
+        monitor._forward_begins(kwargs or args)
         if self.phases:
             self._core.begin_phase(FORWARD)
 
@@ -104,7 +97,7 @@ class TorchHooks:
         tensors = _tensors(output)
         for tensor in tensors:
             tensor.grad_fn.register_prehook(self._backward_begins)
-            if tensor.device.type != "cpu" and not self._guessed_backward:
+            if not tensor.is_cpu and not self._guessed_backward:
                 self._guessed_backward = True
                 self._core.begin_phase(BACKWARD)
         if not tensors:

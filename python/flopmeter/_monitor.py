@@ -294,7 +294,7 @@ class Monitor:
         if not self._open and self._pending is not None and not self._explicit:
             self._begin_auto()
         if self._open and (not self._has_batch or self._batch_by_hook):
-            seen = batch()
+            seen = look_at(batch)
             if seen is not None:
                 self._core.micro_step(*seen)
                 self._has_batch = self._batch_by_hook = True
