@@ -26,7 +26,7 @@ constexpr std::array<CauseText, cause_count> causes = {{
     {"communication", "communication that nothing hid"},
     {"loop", "the loop's own code and time between steps"},
     {"cpu_bound", "waiting for data that the CPU prepares"},
-    {"data_loading", "waiting for data (I/O)"},
+    {"data_loading", "waiting for data"},
     {"evaluation", "evaluation"},
     {"checkpoint", "saving checkpoints"},
 }};

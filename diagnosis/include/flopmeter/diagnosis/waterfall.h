@@ -37,7 +37,7 @@ enum class Cause : std::uint8_t {
 };
 inline constexpr std::size_t cause_count = 17;
 std::string_view to_string(Cause cause);
-/// What people read: "waiting for data (I/O)".
+/// What people read: "waiting for data".
 std::string_view describe(Cause cause);
 
 struct Loss {
