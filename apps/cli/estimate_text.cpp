@@ -33,6 +33,8 @@ std::string heading(const Estimate& e) {
   if (e.parameters.trainable != e.parameters.total) {
     line += ", " + si(static_cast<double>(e.parameters.trainable)) + " trainable";
   }
+  if (e.parameters.buffers.value_or(0) > 0)
+    line += " (published: " + grouped(*e.parameters.buffers) + " more, of buffers)";
   line += "\n" + count_of(e.sequences, "sequence") + ", " + count_of(e.tokens, "token") + " a step";
   if (e.visual_tokens > 0) line += ", " + grouped(e.visual_tokens) + " of them visual";
   return line + ", convention " + e.convention + "\n\n";

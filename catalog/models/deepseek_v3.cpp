@@ -17,7 +17,8 @@ Model build_v3(const Config& config) {
                          .active = 8,
                          .shared = 1,
                          .first_dense = 3,
-                         .predictions = 1});
+                         .predictions = 1,
+                         .balanced = true});
 }
 
 constexpr std::array<std::string_view, 4> types = {
@@ -35,8 +36,8 @@ constinit const ModelFamily deepseek_v3_plugin{
     // d_v = 4, V = 32, dense f = 16; 4 experts of f = 4, 2 active, 1 shared; s = 4.  The prediction
     // layer is left out, as it is unless asked for.
     // Attention: q 8*4 + 4*12 = 80, kv_a 48, kv_b 64, o 64: 256, and norms of 4 + 4.
-    // Parameters: embedding and head 512; attention 2*264; dense MLP 384; router 32, experts 4*96,
-    // shared 96; norms 5*8: 1976.
+    // Parameters: embedding and head 512; attention 2*264; dense MLP 384; router 32 and 4 that
+    // balance it, experts 4*96, shared 96; norms 5*8: 1980.
     // Per token, forward: 2*(2*256 + 384 + 32 + 2*96 + 96 + 256) = 2944; attention 800.
     // Training: 3*(4*2944 + 800).
     .example = {.config = R"({"model_type": "deepseek_v3", "hidden_size": 8, "num_hidden_layers": 2,
@@ -46,7 +47,7 @@ constinit const ModelFamily deepseek_v3_plugin{
                              "num_experts_per_tok": 2, "n_shared_experts": 1,
                              "moe_intermediate_size": 4, "first_k_dense_replace": 1,
                              "num_nextn_predict_layers": 1})",
-                .parameters = 1976,
+                .parameters = 1980,
                 .seq_len = 4,
                 .training_flops = 37728}};
 

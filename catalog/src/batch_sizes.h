@@ -27,6 +27,10 @@ class BatchSizes {
   WideInt image_pairs_ = 0;
 };
 
+/// Whether a layer's number may decide what of it is trained: nothing but `*` can stand for the
+/// number in a pattern without digits, `?` and `[`, and it stands for any.
+bool names_layers(const Trainable& trainable);
+
 /// Which parameters of a node get gradients.
 struct Trained {
   bool weight = true;

@@ -17,6 +17,13 @@ LatentAttention read_attention(const Config& config) {
   return spec;
 }
 
+/// DeepSeek's own modelling code, which files name in `auto_map`, keeps the numbers that balance the
+/// experts as a parameter of the router; transformers, where it wrote the file itself, as a buffer.
+bool balance_is_parameter(const Config& config) {
+  const bool by_transformers = config.has("transformers_version") && !config.has("auto_map");
+  return !by_transformers && config.text_or({"topk_method"}, "noaux_tc") == "noaux_tc";
+}
+
 }  // namespace
 
 void add_predictions(ModelBuilder& builder,
@@ -84,6 +91,8 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
   moe.ffn = config.size_or({"moe_intermediate_size"}, defaults.moe_ffn);
   moe.shared_ffn = product(config, moe.ffn, config.count_or({"n_shared_experts"}, defaults.shared));
   moe.shared_bias = bias;
+  if (defaults.balanced && balance_is_parameter(config))
+    moe.balance = "mlp.gate.e_score_correction_bias";
   read_experts(config,
                moe,
                {"n_routed_experts", "num_local_experts", "num_experts"},

@@ -41,6 +41,7 @@ struct DeepseekDefaults {
   std::int64_t shared = 0;
   std::int64_t first_dense = 0;
   std::int64_t predictions = 0;  ///< multi-token prediction layers
+  bool balanced = false;         ///< a number an expert balances the routing
 };
 
 Model build_deepseek(const Config& config, const DeepseekDefaults& defaults);

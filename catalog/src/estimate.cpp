@@ -219,6 +219,7 @@ void write_json(JsonWriter& json, const Estimate& e) {
       .field("active", e.parameters.active)
       .field("embedding", e.parameters.embedding)
       .field("trainable", e.parameters.trainable)
+      .field("buffers", e.parameters.buffers)
       .end_object()
       .end_object();
   json.key("batch")

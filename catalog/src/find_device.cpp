@@ -84,6 +84,16 @@ bool is_named(const Device& device, const DeviceKey& key) {
   return same(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), same);
 }
 
+/// Whether what was said is how the device's name or model begins, in letters and a digit: a maker's
+/// name alone, or "a1", begins too many.
+bool begins(const Device& device, const DeviceKey& key) {
+  constexpr std::size_t least = 4;
+  if (key.letters.size() < least || std::none_of(key.letters.begin(), key.letters.end(), is_digit))
+    return false;
+  return device_key(device.name).letters.starts_with(key.letters) ||
+         model_word(device).starts_with(key.letters);
+}
+
 bool fits(const Device& device, const std::vector<std::string>& words) {
   if (!contains(words, model_word(device))) return false;
   const std::vector<std::string> own = own_words(device);
@@ -125,13 +135,16 @@ Error ambiguous(std::string_view name, const std::vector<const Device*>& fitting
       "device " + quoted(name) + " may be any of several with different peaks; say which: " + list};
 }
 
-/// What there is of the same model ("H100 64GB HBM2e"), else what is spelt alike ("H10O").
-std::string hint(const std::vector<std::string>& words, std::span<const Device> among) {
+/// What there is of the same model ("H100 64GB HBM2e") or under it ("Ascend 910B"), else what is
+/// spelt alike ("H10O").
+std::string hint(const DeviceKey& key,
+                 const std::vector<std::string>& words,
+                 std::span<const Device> among) {
   std::string same_model;
   std::vector<std::string> spellings;
   for (const Device& device : among) {
     const std::string model = model_word(device);
-    if (contains(words, model))
+    if (contains(words, model) || begins(device, key))
       same_model.append(same_model.empty() ? "" : ", ").append(device.name);
     spellings.push_back(device.name);
     if (device_words(device.name).size() > 1 && !contains(spellings, model))
@@ -144,7 +157,7 @@ std::string hint(const std::vector<std::string>& words, std::span<const Device> 
 }
 
 Error unknown(std::string_view name, std::span<const Device> among) {
-  const std::string near = hint(device_words(name), among);
+  const std::string near = hint(device_key(name), device_words(name), among);
   return {ErrorCode::not_found,
           "device " + quoted(name) + " is not in the catalog" + near +
               (near.ends_with('?') ? " Or " : "; ") + std::string{remedy}};

@@ -73,12 +73,20 @@ bool names_a_tuning(std::string_view word) {
 
 enum class Tuning : std::uint8_t { kept, dropped };
 
-/// A name as people vary it: in lower case, without the owner before a slash and the "Meta-" that
-/// some LLaMA names begin with.  Separators go, but a number stays the number it is: "opt-1.3b" is
-/// not "opt-13b", nor "qwen2-57b" "qwen2.5-7b".
+/// A name without the owner before its slash.  A name starts with a letter, so that the slash of
+/// "Llama-3/3.1-8B" separates numbers.
+std::string_view without_owner(std::string_view name) {
+  const std::size_t start = name.rfind('/') + 1;
+  return start < name.size() && name[start] >= '0' && name[start] <= '9' ? name
+                                                                         : name.substr(start);
+}
+
+/// A name as people vary it: in lower case, without the owner and the "Meta-" that some LLaMA names
+/// begin with.  Separators go, but a number stays the number it is: "opt-1.3b" is not "opt-13b",
+/// nor "qwen2-57b" "qwen2.5-7b".
 std::string spelling(std::string_view name, Tuning tuning) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  name = name.substr(name.rfind('/') + 1);
+  name = without_owner(name);
   std::string text;
   for (std::size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
@@ -152,6 +160,7 @@ Result<Model> build_model(const Config& config) {
     if (untyped(config))
       model.notes.push_back("no key 'model_type': read as " + model.family + " by its other keys");
   }
+  if (config.has("_parameters")) model.buffers = config.count_or({"_buffers"}, 0);
   if (model.name.empty()) model.name = origin_name(config);
   return model;
 }
@@ -168,7 +177,7 @@ Result<Model> find_model(std::string_view name) {
   for (const EmbeddedFile& file : known_models()) names.push_back(file.name);
   return Error{ErrorCode::not_found,
                "no model is called '" + printable(name) + "'" +
-                   did_you_mean(name.substr(name.rfind('/') + 1), names) +
+                   did_you_mean(without_owner(name), names) +
                    "; 'flopmeter models' lists them, or give a config.json"};
 }
 

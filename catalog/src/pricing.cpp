@@ -58,8 +58,8 @@ class Pricer {
         output = price_layer(run, kind, grads, cost);
         priced = std::move(grads);
       }
-      // With everything trainable, all further layers are as this one.
-      const bool settled = training_.trainable.kind == Trainable::Kind::all && output == stream;
+      // Where numbers decide nothing, all further layers are as this one.
+      const bool settled = !names_layers(training_.trainable) && output == stream;
       const WideInt times = settled ? run.count - i : 1;
       stream = output;
       accumulate(cost, times);

@@ -24,6 +24,10 @@ std::string embedding_name(const Model& model) {
   return {};
 }
 
+bool names_layers(const Trainable& trainable) {
+  return trainable.pattern.find_first_of("0123456789?[") != std::string::npos;
+}
+
 Trained trained(const Trainable& trainable,
                 const LayerRun& run,
                 const Node& node,
@@ -94,6 +98,7 @@ Result<Trainable> Trainable::parse(std::string_view text) {
 ParameterCounts count_parameters(const Model& model, const Training& training) {
   const Trainable& trainable = training.trainable;
   ParameterCounts counts;
+  counts.buffers = model.buffers;
   if (model.bare_parameters) {
     counts.total = counts.active = counts.trainable = *model.bare_parameters;
     return counts;
@@ -112,12 +117,13 @@ ParameterCounts count_parameters(const Model& model, const Training& training) {
         counts.trainable += one * node.experts * run.count;
         continue;
       }
-      for (std::int64_t i = run.first; i < run.first + run.count; ++i) {
+      const std::int64_t alike = names_layers(trainable) ? 1 : run.count;
+      for (std::int64_t i = run.first; i < run.first + run.count; i += alike) {
         const Trained parts = trained(trainable, run, node, i, embedding);
-        if (parts.weight) counts.trainable += weight * node.experts;
-        if (parts.bias) counts.trainable += bias * node.experts;
+        if (parts.weight) counts.trainable += weight * node.experts * alike;
+        if (parts.bias) counts.trainable += bias * node.experts * alike;
         if (is_adapted(trainable, run, node, i))
-          counts.trainable += trainable.lora_rank * (node.in + node.out);
+          counts.trainable += trainable.lora_rank * (node.in + node.out) * alike;
       }
     }
   }

@@ -6,7 +6,9 @@
 #include <flopmeter/catalog/pricing.h>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include <fstream>
 #include <string>
 
 namespace flopmeter {
@@ -46,12 +48,71 @@ TEST(KnownModels, have_the_parameters_that_were_published) {
     if (!(*config).has("_parameters")) continue;
     const auto model = build_model(*config);
     ASSERT_TRUE(model) << model.error().message;
-    // Some published numbers count buffers that are no parameters.
-    const WideInt total = count_parameters(*model).total + (*config).count_or({"_buffers"}, 0);
-    EXPECT_EQ(to_string(total), std::to_string((*config).size({"_parameters"}))) << file.name;
+    const ParameterCounts counts = count_parameters(*model);
+    ASSERT_TRUE(counts.buffers) << file.name;
+    EXPECT_EQ(to_string(counts.total + *counts.buffers),
+              std::to_string((*config).size({"_parameters"})))
+        << file.name;
     ++compared;
   }
   EXPECT_EQ(compared, 163);
+}
+
+TEST(KnownModels, are_found_by_the_names_of_the_list_with_the_parameters_it_gives) {
+  std::ifstream in(std::string{FLOPMETER_TEST_DATA} + "/known_models.json");
+  const auto list = nlohmann::json::parse(in);
+  int exact = 0;
+  for (const auto& row : list["models"]) {
+    const auto name = row["name"].get<std::string>();
+    const Model model = known(name);
+    if (!row["hf_id"].is_null()) {
+      EXPECT_EQ(known(row["hf_id"].get<std::string>()).name, model.name);
+    }
+    const auto config = Config::parse(row["config"].dump(), name);
+    ASSERT_TRUE(config) << config.error().message;
+    const auto from_keys = build_model(*config);
+    ASSERT_TRUE(from_keys) << from_keys.error().message;
+    EXPECT_FALSE((*from_keys).bare_parameters) << name;
+    if (row["published_total"].is_null()) continue;
+    const auto published = std::to_string(row["published_total"].get<std::int64_t>());
+    const ParameterCounts counts = count_parameters(model);
+    EXPECT_EQ(counts.buffers, row["buffers"].get<std::int64_t>()) << name;
+    EXPECT_EQ(to_string(counts.total + counts.buffers.value_or(0)), published) << name;
+    EXPECT_EQ(to_string(count_parameters(*from_keys).total + counts.buffers.value_or(0)), published)
+        << name;
+    ++exact;
+  }
+  EXPECT_EQ(exact, 73);
+}
+
+TEST(KnownModels, deepseek_balances_by_a_parameter_and_transformers_by_a_buffer) {
+  const std::string sizes = R"("model_type": "deepseek_v3", "hidden_size": 8,
+    "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 32,
+    "n_routed_experts": 16, "first_k_dense_replace": 1)";
+  const auto total = [&](const std::string& more) {
+    const auto config = Config::parse("{" + sizes + more + "}", "test");
+    EXPECT_TRUE(config) << config.error().message;
+    return static_cast<std::int64_t>(count_parameters(*build_model(*config)).total);
+  };
+  const std::int64_t own = total("");
+  EXPECT_EQ(total(R"(, "transformers_version": "5.0.0")"), own - 16);
+  EXPECT_EQ(total(R"(, "transformers_version": "4.33.1", "auto_map": {"AutoModel": "x"})"), own);
+  EXPECT_EQ(total(R"(, "topk_method": "greedy")"), own - 16);
+}
+
+// A pattern that names no layer is asked of one layer; a class of one letter is asked of each.
+TEST(KnownModels, layers_that_no_pattern_tells_apart_cost_as_if_each_were_asked) {
+  const Model model = known("deepseek-v3");
+  const auto price_of = [&](const std::string& trainable) {
+    const Training training{.trainable = *Trainable::parse(trainable)};
+    const PartFlops sum = price(model, Batch::uniform(1, 512), training, {}).total();
+    return to_string(sum.backward.value) + " for " +
+           to_string(count_parameters(model, training).trainable);
+  };
+  EXPECT_EQ(price_of("freeze:*.mlp.*"), price_of("freeze:*.[m]lp.*"));
+  EXPECT_EQ(price_of("lora:8:*.self_attn.*"), price_of("lora:8:*.[s]elf_attn.*"));
+  EXPECT_NE(price_of("freeze:model.layers.[0-9].*"), price_of("freeze:model.layers.*"));
+  EXPECT_NE(price_of("freeze:model.layers.?.*"), price_of("freeze:model.layers.*"));
 }
 
 TEST(KnownModels, are_found_by_their_other_names_in_any_case) {
@@ -63,6 +124,8 @@ TEST(KnownModels, are_found_by_their_other_names_in_any_case) {
   EXPECT_EQ(known("LLAMA3_70B").name, "llama-3-70b");
   EXPECT_EQ(known("GPT-2 XL 1.5B").name, "gpt-2-xl");
   EXPECT_FALSE(find_model("llama-3"));
+  EXPECT_FALSE(find_model("3.1-8b"));
+  EXPECT_FALSE(find_model("someone/3.1-8b"));
   EXPECT_FALSE(find_model("vocab_size"));
 }
 

@@ -14,7 +14,7 @@ def parameters_of(family, config):
 
 
 def drop_defaults(entries, defaults):
-    """The entries that differ from the class's defaults, sub-configurations included; the type always stays."""
+    """The entries that differ from the class's defaults, sub-configurations included; type and writer always stay."""
     kept = {}
     for key, value in entries.items():
         default = defaults.get(key)
@@ -22,7 +22,7 @@ def drop_defaults(entries, defaults):
             value = drop_defaults(value, default)
             if value or key.endswith("_config"):
                 kept[key] = value
-        elif key == "model_type" or key not in defaults or value != default:
+        elif key in ("model_type", "transformers_version") or key not in defaults or value != default:
             kept[key] = value
     return kept
 

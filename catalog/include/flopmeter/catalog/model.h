@@ -167,6 +167,8 @@ struct ParameterCounts {
   WideInt active = 0;     ///< those a token passes through: all but the unused experts
   WideInt embedding = 0;  ///< input embeddings, positions included
   WideInt trainable = 0;
+  /// Elements that are no parameters but part of the number that was published for the model.
+  std::optional<std::int64_t> buffers;
 };
 
 struct Model {
@@ -178,6 +180,7 @@ struct Model {
   std::vector<LayerRun> runs;  ///< in the order of execution
   /// Set when the architecture is not known: nothing but a number of parameters.
   std::optional<WideInt> bare_parameters;
+  std::optional<std::int64_t> buffers;  ///< see ParameterCounts
   std::vector<std::string> notes;  ///< what a reader of the figures should know
 };
 
