@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.  The
-// multipliers of Granite and MiniCPM scale values and cost nothing.
+// multipliers of Granite and MiniCPM scale values and cost nothing; Arcee's MLP has no gate.
 #include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -16,11 +16,12 @@ Model build(const Config& config) {
   Decoder decoder = read_decoder(config, {.tied = minicpm});
   const bool bias = config.flag_or({"attention_bias"}, false);
   decoder.attention.qkv_bias = decoder.attention.out_bias = bias;
+  decoder.mlp.gated = !is_type(config, "arcee", "ArceeForCausalLM");
   decoder.mlp.bias = config.flag_or({"mlp_bias"}, false);
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 10> types = {"llama",
+constexpr std::array<std::string_view, 12> types = {"llama",
                                                     "LlamaForCausalLM",
                                                     "Yi",
                                                     "YiForCausalLM",
@@ -29,7 +30,9 @@ constexpr std::array<std::string_view, 10> types = {"llama",
                                                     "minicpm",
                                                     "MiniCPMForCausalLM",
                                                     "xverse",
-                                                    "XverseForCausalLM"};
+                                                    "XverseForCausalLM",
+                                                    "arcee",
+                                                    "ArceeForCausalLM"};
 
 }  // namespace
 
@@ -37,7 +40,8 @@ extern const ModelFamily llama_plugin;
 constinit const ModelFamily llama_plugin{
     .name = "llama",
     .help =
-        "LLaMA 1-3, Yi, Granite, MiniCPM, XVERSE: RMS norm, rotary positions, grouped keys, gated "
+        "LLaMA 1-3, Yi, Granite, MiniCPM, XVERSE, Arcee: RMS norm, rotary positions, grouped keys, "
+        "gated "
         "MLP",
     .types = types,
     .build = build,

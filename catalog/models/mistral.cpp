@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mistral: LLaMA with a sliding window in every layer; the window is 4096 where the key is left out
-// and absent where it is null.
+// and absent where it is null.  Ministral 3 has none unless the key is there.
 #include "../src/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -12,19 +12,22 @@ namespace flopmeter {
 namespace {
 
 Model build(const Config& config) {
-  Decoder decoder = read_decoder(config, {.kv_heads = 8});
-  if (!config.is_null("sliding_window")) decoder.window = config.size_or({"sliding_window"}, 4096);
+  const bool third = is_type(config, "ministral3", "Ministral3ForCausalLM");
+  Decoder decoder = read_decoder(config, {.kv_heads = 8, .head_dim = third ? 128 : 0});
+  if (third ? config.has("sliding_window") : !config.is_null("sliding_window"))
+    decoder.window = config.size_or({"sliding_window"}, 4096);
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"mistral", "MistralForCausalLM"};
+constexpr std::array<std::string_view, 4> types = {
+    "mistral", "MistralForCausalLM", "ministral3", "Ministral3ForCausalLM"};
 
 }  // namespace
 
 extern const ModelFamily mistral_plugin;
 constinit const ModelFamily mistral_plugin{
     .name = "mistral",
-    .help = "Mistral: grouped keys, sliding window, gated MLP",
+    .help = "Mistral, Ministral 3: grouped keys, sliding window, gated MLP",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2, s = 4.

@@ -1,24 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deepseek.h"
 
+#include <algorithm>
+
 namespace flopmeter {
 namespace {
 
-LatentAttention read_attention(const Config& config) {
+LatentAttention read_attention(const Config& config, const DeepseekDefaults& defaults) {
   LatentAttention spec;
   spec.hidden = config.size({"hidden_size"});
   spec.heads = config.size({"num_attention_heads"});
-  spec.q_rank = config.is_null("q_lora_rank") ? 0 : config.size_or({"q_lora_rank"}, 1536);
+  spec.q_rank =
+      config.is_null("q_lora_rank") ? 0 : config.size_or({"q_lora_rank"}, defaults.q_rank);
   spec.kv_rank = config.size_or({"kv_lora_rank"}, 512);
-  spec.d_nope = config.size_or({"qk_nope_head_dim"}, 128);
+  spec.d_nope = config.size_or({"qk_nope_head_dim"}, defaults.d_nope);
   spec.d_rope = config.size_or({"qk_rope_head_dim"}, 64);
-  spec.d_v = config.size_or({"v_head_dim"}, 128);
+  spec.d_v = config.size_or({"v_head_dim"}, defaults.d_v);
   spec.bias = config.flag_or({"attention_bias"}, false);
   return spec;
 }
 
-/// DeepSeek's own modelling code, which files name in `auto_map`, keeps the numbers that balance the
-/// experts as a parameter of the router; transformers, where it wrote the file itself, as a buffer.
+/// By layer: 1 with experts, 0 without.
+std::vector<int> read_sparse(const Config& config, std::int64_t layers, std::int64_t first_dense) {
+  std::vector<int> sparse;
+  for (const std::string& type : config.texts({"mlp_layer_types"}))
+    sparse.push_back(type == "sparse" ? 1 : 0);
+  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, first_dense);
+  if (sparse.empty()) {
+    for (std::int64_t i = 0; i < layers; ++i) sparse.push_back(i >= dense ? 1 : 0);
+  } else if (static_cast<std::int64_t>(sparse.size()) != layers) {
+    config.fail("key 'mlp_layer_types' does not hold one type for each of num_hidden_layers");
+  }
+  return sparse;
+}
+
+/// DeepSeek's own modelling code, which files name in `auto_map`, keeps the numbers that balance
+/// the experts as a parameter of the router; transformers, where it wrote the file itself, as a
+/// buffer.
 bool balance_is_parameter(const Config& config) {
   const bool by_transformers = config.has("transformers_version") && !config.has("auto_map");
   return !by_transformers && config.text_or({"topk_method"}, "noaux_tc") == "noaux_tc";
@@ -82,7 +100,7 @@ Value latent_attention(LayerBuilder& layer, Value x, const LatentAttention& spec
 
 Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
   const std::int64_t layers = config.size({"num_hidden_layers"});
-  const LatentAttention attention = read_attention(config);
+  const LatentAttention attention = read_attention(config, defaults);
   const std::int64_t hidden = attention.hidden;
   const bool bias = config.flag_or({"mlp_bias"}, false);
   const MlpBlock mlp{.hidden = hidden, .ffn = config.size({"intermediate_size"}), .bias = bias};
@@ -98,8 +116,6 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
                {"n_routed_experts", "num_local_experts", "num_experts"},
                defaults.experts,
                defaults.active);
-  const std::int64_t dense =
-      std::min(layers, config.count_or({"first_k_dense_replace"}, defaults.first_dense));
   const DecoderFrame frame{.hidden = hidden,
                            .vocab = config.size({"vocab_size"}),
                            .tied = config.flag_or({"tie_word_embeddings"}, false)};
@@ -109,6 +125,8 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
   sizes.attention.heads = sizes.attention.kv_heads = attention.heads;
   sizes.attention.head_dim = attention.d_nope + attention.d_rope + attention.d_v;
   if (!check_sizes(config, sizes)) return {};
+  const std::vector<int> sparse_layers = read_sparse(config, layers, defaults.first_dense);
+  const bool any_sparse = std::count(sparse_layers.begin(), sparse_layers.end(), 1) > 0;
   const auto decoder_layer = [&](LayerBuilder& layer, Value x, bool sparse) {
     const Value a = norm(layer, x, "input_layernorm", hidden);
     x = layer.sum(x, latent_attention(layer, a, attention));
@@ -118,22 +136,14 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
 
   ModelBuilder builder;
   open_decoder(builder, frame);
-  if (dense > 0) {
-    builder.layers("model.layers.", dense, [&](LayerBuilder& layer) {
-      layer.output(decoder_layer(layer, LayerBuilder::input(), false));
-    });
-  }
-  if (dense < layers) {
-    builder.layers("model.layers.", layers - dense, [&](LayerBuilder& layer) {
-      layer.output(decoder_layer(layer, LayerBuilder::input(), true));
-    });
-    builder.model.runs.back().first = dense;
-  }
+  builder.layers("model.layers.", sparse_layers, [&](LayerBuilder& layer, int kind) {
+    layer.output(decoder_layer(layer, LayerBuilder::input(), kind == 1));
+  });
   const std::int64_t predictions =
       config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, defaults.predictions);
   if (predictions > 0) {
     add_predictions(builder, layers, predictions, frame, [&](LayerBuilder& layer, Value x) {
-      return decoder_layer(layer, x, dense < layers);
+      return decoder_layer(layer, x, any_sparse);
     });
   }
   close_decoder(builder, frame);
@@ -144,11 +154,11 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
   facts.heads = facts.kv_heads = attention.heads;
   facts.d_qk = attention.d_nope + attention.d_rope;
   facts.d_v = attention.d_v;
-  facts.ffn = dense < layers ? moe.ffn : mlp.ffn;
+  facts.ffn = any_sparse ? moe.ffn : mlp.ffn;
   facts.gated_mlp = true;
   facts.vocab = frame.vocab;
   facts.tied = frame.tied;
-  if (dense < layers) {
+  if (any_sparse) {
     facts.experts = moe.experts;
     facts.experts_active = moe.active;
   }

@@ -35,6 +35,9 @@ void add_predictions(ModelBuilder& builder,
 
 /// What the configuration classes take for a key that is left out.
 struct DeepseekDefaults {
+  std::int64_t q_rank = 1536;
+  std::int64_t d_nope = 128;
+  std::int64_t d_v = 128;
   std::int64_t moe_ffn = 0;
   std::int64_t experts = 0;
   std::int64_t active = 0;

@@ -84,8 +84,8 @@ bool is_named(const Device& device, const DeviceKey& key) {
   return same(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), same);
 }
 
-/// Whether what was said is how the device's name or model begins, in letters and a digit: a maker's
-/// name alone, or "a1", begins too many.
+/// Whether what was said is how the name or model of a device begins, a digit included: a maker
+/// alone, or "a1", begins too many.
 bool begins(const Device& device, const DeviceKey& key) {
   constexpr std::size_t least = 4;
   if (key.letters.size() < least || std::none_of(key.letters.begin(), key.letters.end(), is_digit))

@@ -34,7 +34,8 @@ struct RandomFamily {
 
 /// DeepSeek's: the first layers are dense, and a number of experts is shared.
 bool has_first_dense(const RandomFamily& family) {
-  return family.latent || family.type == "deepseek" || family.type == "glm4_moe";
+  return family.latent || family.type == "deepseek" || family.type == "glm4_moe" ||
+         family.type == "dots1";
 }
 
 /// Whether experts have a width apart from the MLP's.
@@ -306,6 +307,10 @@ const std::vector<RandomFamily>& families() {
       {.type = "phimoe", .experts = true},
       {.type = "dbrx", .experts = true},
       {.type = "seed_oss"},
+      {.type = "exaone4", .extra = no_window},
+      {.type = "hunyuan_v1_dense"},
+      {.type = "dots1", .experts = true, .extra = no_window},
+      {.type = "glm4_moe_lite", .grouped = false, .experts = true, .latent = true},
       {.type = "megatron", .extra = R"(, "swiglu": true)"},
       {.type = "nemotron_h", .recurrent = true},
       {.type = "mamba2", .recurrent = true, .mixer_only = true},

@@ -139,6 +139,21 @@ def dbrx(rng):
                     "moe_num_experts": count, "moe_top_k": rng.randint(1, count)})
 
 
+def glm4_moe_lite(rng):
+    row = without(deepseek(rng, 1), "first_k_dense_replace")
+    layers = row["num_hidden_layers"]
+    kinds = [rng.choice(["dense", "sparse"]) for _ in range(layers)]
+    return hf.Glm4MoeLiteConfig(**row, mlp_layer_types=rng.choice([None, kinds]))
+
+
+def dots1(rng):
+    row = sizes(rng)
+    return hf.Dots1Config(
+        **row, **experts(rng, "n_routed_experts"), **window(rng, row["num_hidden_layers"]), attention_bias=maybe(rng),
+        moe_intermediate_size=rng.choice([16, 20]), n_shared_experts=rng.choice([1, 2]), head_dim=rng.choice([8, 24]),
+        first_k_dense_replace=rng.randint(0, row["num_hidden_layers"]))
+
+
 MOE = [
     Family("mixtral", hf.MixtralForCausalLM, mixtral),
     Family("qwen2_moe", hf.Qwen2MoeForCausalLM, qwen2_moe),
@@ -154,4 +169,6 @@ MOE = [
     Family("deepseek_v3", hf.DeepseekV3ForCausalLM, deepseek_v3),
     Family("phimoe", hf.PhimoeForCausalLM, phimoe),
     Family("dbrx", hf.DbrxForCausalLM, dbrx),
+    Family("glm4_moe_lite", hf.Glm4MoeLiteForCausalLM, glm4_moe_lite),
+    Family("dots1", hf.Dots1ForCausalLM, dots1),
 ]

@@ -70,6 +70,23 @@ def seed_oss(rng):
         mlp_bias=maybe(rng))
 
 
+def exaone4(rng):
+    row = sizes(rng)
+    return hf.Exaone4Config(**row, **window(rng, row["num_hidden_layers"]), sliding_window_pattern=4)
+
+
+def hunyuan_v1_dense(rng):
+    return hf.HunYuanDenseV1Config(**sizes(rng), attention_bias=maybe(rng), head_dim=rng.choice([8, 24]))
+
+
+def ministral3(rng):
+    return hf.Ministral3Config(**sizes(rng), head_dim=rng.choice([8, 24]), sliding_window=rng.choice([None, 5]))
+
+
+def arcee(rng):
+    return hf.ArceeConfig(**sizes(rng), head_dim=rng.choice([None, 8, 24]), attention_bias=maybe(rng), mlp_bias=maybe(rng))
+
+
 MORE = [
     Family("granite", hf.GraniteForCausalLM, granite),
     Family("olmo", hf.OlmoForCausalLM, olmo),
@@ -84,4 +101,8 @@ MORE = [
     Family("ernie4_5", hf.Ernie4_5ForCausalLM, ernie4_5),
     Family("gpt_bigcode", hf.GPTBigCodeForCausalLM, gpt_bigcode),
     Family("seed_oss", hf.SeedOssForCausalLM, seed_oss),
+    Family("exaone4", hf.Exaone4ForCausalLM, exaone4),
+    Family("hunyuan_v1_dense", hf.HunYuanDenseV1ForCausalLM, hunyuan_v1_dense),
+    Family("ministral3", hf.Ministral3ForCausalLM, ministral3),
+    Family("arcee", hf.ArceeForCausalLM, arcee),
 ]
