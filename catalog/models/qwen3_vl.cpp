@@ -4,8 +4,8 @@
 // further ones behind some of its blocks, whose results join the first layers of the text (deep
 // stack); Qwen3, with experts or without.
 #include "../src/moe_block.h"
+#include "../src/qwen3_tower.h"
 #include "../src/text_model.h"
-#include "../src/vision_block.h"
 
 #include <flopmeter/catalog/model_family.h>
 
@@ -13,49 +13,6 @@
 
 namespace flopmeter {
 namespace {
-
-constexpr auto vision_stream = ModelBuilder::Stream::vision;
-
-/// Norm and two linears on merged patches.
-void describe_merger(LayerBuilder& layer, const GridTower& tower, std::int64_t norm_width) {
-  Value x = norm(layer, LayerBuilder::input(), "norm", norm_width, /*bias=*/true);
-  x = vision_linear(layer, x, "linear_fc1", tower.merged, tower.merged, Rows::visual);
-  layer.output(vision_linear(layer, x, "linear_fc2", tower.merged, tower.out, Rows::visual));
-}
-
-void add_tower(ModelBuilder& builder, const Config& vision, std::int64_t text_layers) {
-  const std::int64_t width = vision.size_or({"hidden_size"}, 1152);
-  const VisionLayer tower_layer{.width = width,
-                                .heads = vision.size_or({"num_heads", "num_attention_heads"}, 16),
-                                .ffn = vision.size_or({"intermediate_size"}, 4304),
-                                .up = "mlp.linear_fc1",
-                                .down = "mlp.linear_fc2"};
-  check_tower(vision, tower_layer);
-  GridTower tower = read_grid_tower(vision, width, /*default_patch=*/16);
-  tower.out = vision.size_or({"out_hidden_size"}, 3584);
-  tower.bias = true;
-  tower.positions = vision.size_or({"num_position_embeddings"}, 2304);
-  open_grid_tower(builder, tower, width);
-  builder.layers(
-      "model.visual.blocks.",
-      read_tower_layers(vision, {"depth"}, 27),
-      [&](LayerBuilder& layer) { vision_layer(layer, tower_layer, AttentionSpec::Over::frames); },
-      vision_stream);
-  const bool usual = !vision.has("deepstack_visual_indexes");
-  const auto stacked =
-      usual ? 3 : static_cast<std::int64_t>(vision.counts({"deepstack_visual_indexes"}).size());
-  for (std::int64_t i = 0; i < stacked; ++i) {
-    LayerRun& run = builder.once(
-        "model.visual.deepstack_merger_list." + std::to_string(i) + ".",
-        [&](LayerBuilder& layer) { describe_merger(layer, tower, tower.merged); },
-        vision_stream);
-    run.unread = i >= text_layers;
-  }
-  builder.once(
-      "model.visual.merger.",
-      [&](LayerBuilder& layer) { describe_merger(layer, tower, width); },
-      vision_stream);
-}
 
 SparseDecoder read_text(const Config& config, bool experts) {
   const Config text = config.has("text_config") ? config.child("text_config") : config;
@@ -85,7 +42,11 @@ Model build(const Config& config) {
   const SparseDecoder text = read_text(config, experts);
   if (!check_sizes(config, text.base)) return {};
   ModelBuilder builder;
-  add_tower(builder, config.child("vision_config"), text.base.layers);
+  const Config vision = config.child("vision_config");
+  const bool usual = !vision.has("deepstack_visual_indexes");
+  const auto stacked =
+      usual ? 3 : static_cast<std::int64_t>(vision.counts({"deepstack_visual_indexes"}).size());
+  add_qwen3_tower(builder, vision, stacked, text.base.layers);
   add_text_model(builder, text);
   return std::move(builder.model);
 }

@@ -52,8 +52,16 @@ Value delta_net_block(LayerBuilder& layer, Value x, const DeltaNetBlock& spec) {
     return layer.linear(
         from, {.name = name, .in = in, .out = out, .component = Component::attention_projections});
   };
-  Value y = project(x, "linear_attn.in_proj_qkvz", spec.hidden, 2 * keys + 2 * values);
-  y = layer.sum(y, project(x, "linear_attn.in_proj_ba", spec.hidden, 2 * spec.value_heads));
+  Value y = x;
+  if (spec.split) {
+    y = project(x, "linear_attn.in_proj_qkv", spec.hidden, 2 * keys + values);
+    y = layer.sum(y, project(x, "linear_attn.in_proj_z", spec.hidden, values));
+    y = layer.sum(y, project(x, "linear_attn.in_proj_b", spec.hidden, spec.value_heads));
+    y = layer.sum(y, project(x, "linear_attn.in_proj_a", spec.hidden, spec.value_heads));
+  } else {
+    y = project(x, "linear_attn.in_proj_qkvz", spec.hidden, 2 * keys + 2 * values);
+    y = layer.sum(y, project(x, "linear_attn.in_proj_ba", spec.hidden, 2 * spec.value_heads));
+  }
   y = layer.convolution(y,
                         "linear_attn.conv1d",
                         spec.kernel,

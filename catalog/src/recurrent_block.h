@@ -22,7 +22,7 @@ struct Mamba2Block {
 };
 
 /// Gated delta net: projections, a short causal convolution over each channel, the delta rule, a
-/// gated norm a head and a projection back, under Qwen3-Next's names.
+/// gated norm a head and a projection back, under Qwen's names.
 struct DeltaNetBlock {
   std::int64_t hidden = 0;
   std::int64_t key_heads = 0;
@@ -30,6 +30,7 @@ struct DeltaNetBlock {
   std::int64_t d_k = 0;
   std::int64_t d_v = 0;
   std::int64_t kernel = 0;
+  bool split = false;  ///< four projections inwards and not two
 };
 
 void check_delta_net(const Config& config, const DeltaNetBlock& spec);

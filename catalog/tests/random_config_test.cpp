@@ -315,6 +315,7 @@ const std::vector<RandomFamily>& families() {
       {.type = "nemotron_h", .recurrent = true},
       {.type = "mamba2", .recurrent = true, .mixer_only = true},
       {.type = "qwen3_next", .experts = true, .recurrent = true},
+      {.type = "qwen3_5_text", .recurrent = true},
       {.type = "qwen3_vl"},
       {.type = "llava"},
       {.type = "qwen2_vl"},

@@ -9,7 +9,7 @@ import re
 
 import transformers as hf
 
-from families import Family, maybe, sizes
+from families import Family, maybe, sizes, without
 from families_moe import experts, some_layers
 
 
@@ -50,17 +50,49 @@ def mixer_names(config, module):
     return module.replace(".mixer", f".{name}")
 
 
+def delta_nets(rng, layers):
+    """The sizes of gated delta nets, and which layers have one: the first always."""
+    keys = rng.choice([1, 2])
+    kinds = ["linear_attention", "full_attention"]
+    return {
+        "layer_types": kinds[:1] + [rng.choice(kinds) for _ in range(layers - 1)], "linear_num_key_heads": keys,
+        "linear_num_value_heads": keys * rng.choice([1, 2]), "linear_key_head_dim": 8,
+        "linear_value_head_dim": rng.choice([8, 12]), "linear_conv_kernel_dim": rng.choice([2, 4]),
+    }
+
+
+def gated_experts(rng):
+    """Routed experts, and a shared one."""
+    return {
+        **experts(rng, "num_experts"), "moe_intermediate_size": rng.choice([16, 20]),
+        "shared_expert_intermediate_size": rng.choice([16, 24]),
+    }
+
+
 def qwen3_next(rng):
     row = sizes(rng)
-    keys = rng.choice([1, 2])
     layers = row["num_hidden_layers"]
-    kinds = ["linear_attention"] + [rng.choice(["linear_attention", "full_attention"]) for _ in range(layers - 1)]
     return hf.Qwen3NextConfig(
-        **row, **experts(rng, "num_experts"), head_dim=16, attention_bias=maybe(rng), layer_types=kinds,
-        moe_intermediate_size=rng.choice([16, 20]), shared_expert_intermediate_size=rng.choice([16, 24]),
-        decoder_sparse_step=rng.choice([1, 2]), mlp_only_layers=some_layers(rng, layers), linear_num_key_heads=keys,
-        linear_num_value_heads=keys * rng.choice([1, 2]), linear_key_head_dim=8, linear_value_head_dim=rng.choice([8, 12]),
-        linear_conv_kernel_dim=rng.choice([2, 4]))
+        **row, **delta_nets(rng, layers), **gated_experts(rng), head_dim=16, attention_bias=maybe(rng),
+        decoder_sparse_step=rng.choice([1, 2]), mlp_only_layers=some_layers(rng, layers))
+
+
+def qwen3_5_sizes(rng, *left_out):
+    """The text model's dimensions, for the rows with a vision tower as well."""
+    row = without(sizes(rng), *left_out)
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.5}
+    return {
+        **row, **delta_nets(rng, row["num_hidden_layers"]), "head_dim": 16, "attention_bias": maybe(rng),
+        "rope_parameters": rope,
+    }
+
+
+def qwen3_5_text(rng):
+    return hf.Qwen3_5TextConfig(**qwen3_5_sizes(rng))
+
+
+def qwen3_5_moe_text(rng):
+    return hf.Qwen3_5MoeTextConfig(**qwen3_5_sizes(rng, "intermediate_size"), **gated_experts(rng))
 
 
 HYBRID = [
@@ -68,4 +100,6 @@ HYBRID = [
     Family(
         "mamba2", hf.Mamba2ForCausalLM, mamba2, rename=mixer_names, by_kernel=("linear_attention",), attention=("eager",)),
     Family("qwen3_next", hf.Qwen3NextForCausalLM, qwen3_next, by_kernel=("linear_attention",)),
+    Family("qwen3_5_text", hf.Qwen3_5ForCausalLM, qwen3_5_text, by_kernel=("linear_attention",)),
+    Family("qwen3_5_moe_text", hf.Qwen3_5MoeForCausalLM, qwen3_5_moe_text, by_kernel=("linear_attention",)),
 ]

@@ -5,6 +5,7 @@ import torch
 import transformers as hf
 
 from families import Family, maybe, sizes, token_ids, without
+from families_hybrid import gated_experts, qwen3_5_sizes
 from families_moe import experts, llama4
 
 IMAGE = 2  # the token id that stands for one visual token; ordinary ids start at 3
@@ -78,6 +79,27 @@ def qwen3_vl_moe(rng):
         "decoder_sparse_step": rng.choice([1, 2]), "tie_word_embeddings": maybe(rng)}
     return hf.Qwen3VLMoeConfig(
         text_config=text, vision_config=qwen3_tower(rng, text), tie_word_embeddings=maybe(rng), **special_tokens())
+
+
+def qwen3_5_words(rng, *left_out):
+    """A text model with both kinds of layers: its attention tells which kernel runs, the tower's too."""
+    text = qwen3_5_sizes(rng, "tie_word_embeddings", *left_out)
+    kinds = [*text["layer_types"], "full_attention"]
+    return {**text, "layer_types": kinds, "num_hidden_layers": len(kinds)}
+
+
+def qwen3_5(rng):
+    text = qwen3_5_words(rng)
+    return hf.Qwen3_5Config(
+        text_config=text, vision_config=without(qwen3_tower(rng, text), "deepstack_visual_indexes"),
+        tie_word_embeddings=maybe(rng), **special_tokens())
+
+
+def qwen3_5_moe(rng):
+    text = {**qwen3_5_words(rng, "intermediate_size"), **gated_experts(rng)}
+    return hf.Qwen3_5MoeConfig(
+        text_config=text, vision_config=without(qwen3_tower(rng, text), "deepstack_visual_indexes"),
+        tie_word_embeddings=maybe(rng), **special_tokens())
 
 
 def llama4_vision(rng):
@@ -163,6 +185,12 @@ VISION = [
     Family("qwen2_5_vl", hf.Qwen2_5_VLForConditionalGeneration, qwen2_5_vl, qwen_batch, qwen_arguments),
     Family("qwen3_vl", hf.Qwen3VLForConditionalGeneration, qwen3_vl, qwen_batch, qwen_arguments),
     Family("qwen3_vl_moe", hf.Qwen3VLMoeForConditionalGeneration, qwen3_vl_moe, qwen_batch, qwen_arguments),
+    Family(
+        "qwen3_5", hf.Qwen3_5ForConditionalGeneration, qwen3_5, qwen_batch, qwen_arguments,
+        by_kernel=("linear_attention",)),
+    Family(
+        "qwen3_5_moe", hf.Qwen3_5MoeForConditionalGeneration, qwen3_5_moe, qwen_batch, qwen_arguments,
+        by_kernel=("linear_attention",)),
     Family("llama4", hf.Llama4ForConditionalGeneration, llama4_vision, llama4_batch),
     Family("llava", hf.LlavaForConditionalGeneration, llava, llava_batch),
 ]
