@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LLaVA: a CLIP tower, two linears, and LLaMA, Vicuna, Mistral or Qwen2.  The tower's layers above
-// the one that is read run all the same, but no gradient reaches them.
+// LLaVA: a CLIP tower, two linears, and LLaMA, Vicuna, Mistral, Qwen2 or Qwen3.  The tower's layers
+// above the one that is read run all the same, but no gradient reaches them.
 #include "../src/text_model.h"
 #include "../src/vision_block.h"
 
@@ -9,7 +9,6 @@
 #include <flopmeter/core/text.h>
 
 #include <array>
-#include <cmath>
 
 namespace flopmeter {
 namespace {
@@ -54,15 +53,7 @@ Clip read_clip(const Config& config) {
   check_tower(vision, clip.layer);
   clip.patches = product(vision, side, side);
   clip.kernel = product(vision, size("num_channels", 3, 3), product(vision, patch, patch));
-  // Output 0 is the embedding, output i layer i's; negative ones count from the end.
-  const double feature = config.number_or({"vision_feature_layer", "mm_vision_select_layer"}, -2);
-  const double read = feature < 0 ? static_cast<double>(clip.layers) + 1 + feature : feature;
-  if (read < 0 || read > static_cast<double>(clip.layers) || read != std::floor(read)) {
-    config.fail("key 'vision_feature_layer' names none of the tower's " +
-                std::to_string(clip.layers) + " layers");
-  } else {
-    clip.read = static_cast<std::int64_t>(read);
-  }
+  clip.read = read_feature_layer(config, -2, clip.layers);
   return clip;
 }
 
@@ -142,7 +133,7 @@ constexpr std::array<std::string_view, 3> types = {
 extern const ModelFamily llava_plugin;
 constinit const ModelFamily llava_plugin{
     .name = "llava",
-    .help = "LLaVA: CLIP tower, projector, and LLaMA, Vicuna, Mistral or Qwen2",
+    .help = "LLaVA: CLIP tower, projector, and LLaMA, Vicuna, Mistral or Qwen",
     .types = types,
     .build = build_llava,
     // Tower: D = 4, 1 head, F = 8, 2 layers of which the first is read, 2x2 patches of 3*2*2 = 12

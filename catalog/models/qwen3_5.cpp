@@ -14,15 +14,24 @@ namespace flopmeter {
 namespace {
 
 DeltaDecoder read_text(const Config& config, const Config& text, bool experts) {
-  const TextDefaults dense{
-      .vocab = 248320, .hidden = 4096, .ffn = 12288, .layers = 32, .heads = 16, .kv_heads = 4};
-  const TextDefaults sparse{
-      .vocab = 248320, .hidden = 2048, .ffn = 512, .layers = 40, .heads = 16, .kv_heads = 2};
+  const TextDefaults dense{.vocab = 248320,
+                           .hidden = 4096,
+                           .ffn = 12288,
+                           .layers = 32,
+                           .heads = 16,
+                           .kv_heads = 4,
+                           .head_dim = 256};
+  const TextDefaults sparse{.vocab = 248320,
+                            .hidden = 2048,
+                            .ffn = 512,
+                            .layers = 40,
+                            .heads = 16,
+                            .kv_heads = 2,
+                            .head_dim = 256};
   const bool tied = config.flag_or({"tie_word_embeddings"}, false);
   SparseDecoder base;
   base.base = read_text_model(text, experts ? sparse : dense, tied);
   base.base.frame.tied = tied;  // whatever the text's own key says
-  base.base.attention.head_dim = text.size_or({"head_dim"}, 256);
   if (experts && check_sizes(config, base.base)) {
     base.sparse.assign(static_cast<std::size_t>(base.base.layers), true);
     base.moe.hidden = base.base.frame.hidden;

@@ -16,18 +16,19 @@ namespace {
 
 SparseDecoder read_text(const Config& config, bool experts) {
   const Config text = config.has("text_config") ? config.child("text_config") : config;
-  const TextDefaults dense{
-      .vocab = 151936, .hidden = 4096, .ffn = 22016, .layers = 32, .heads = 32};
+  const TextDefaults dense{.vocab = 151936,
+                           .hidden = 4096,
+                           .ffn = 22016,
+                           .layers = 32,
+                           .heads = 32,
+                           .head_dim = 128,
+                           .qk_norm = true};
   const TextDefaults sparse{
-      .vocab = 151936, .hidden = 2048, .ffn = 5632, .layers = 24, .heads = 16};
+      .vocab = 151936, .hidden = 2048, .ffn = 5632, .layers = 24, .heads = 16, .qk_norm = true};
   const bool tied = config.flag_or({"tie_word_embeddings"}, false);
   SparseDecoder spec;
   spec.base = read_text_model(text, experts ? sparse : dense, tied);
   spec.base.frame.tied = tied;  // whatever the text's own key says
-  AttentionBlock& attention = spec.base.attention;
-  if (!experts) attention.head_dim = text.size_or({"head_dim"}, 128);
-  attention.q_norm = "self_attn.q_norm";
-  attention.k_norm = "self_attn.k_norm";
   if (!experts || !check_sizes(config, spec.base)) return spec;
   spec.sparse.assign(static_cast<std::size_t>(spec.base.layers), true);
   spec.moe.hidden = spec.base.frame.hidden;

@@ -152,6 +152,15 @@ std::vector<std::int64_t> Config::counts(Keys keys) const {
   return list;
 }
 
+std::vector<std::int64_t> Config::sizes(Keys keys) const {
+  std::vector<std::int64_t> list;
+  const void* value = find(keys);
+  if (value == nullptr) return list;
+  if (!json(value).is_array()) return {integer(keys, value, 1)};
+  for (const Json& item : json(value)) list.push_back(integer(keys, &item, 1));
+  return list;
+}
+
 std::vector<std::string> Config::texts(Keys keys) const {
   std::vector<std::string> list;
   const void* value = find(keys);

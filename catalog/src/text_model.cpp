@@ -25,9 +25,9 @@ void read_windows(const Config& text, const TextDefaults& defaults, Decoder& dec
 
 }  // namespace
 
-TextDefaults text_defaults(const Config& text) {
+TextDefaults text_defaults(const Config& text, std::string_view otherwise) {
   using Window = TextDefaults::Window;
-  const std::string type = text.text_or({"model_type"}, "llama");
+  const std::string type = text.text_or({"model_type"}, otherwise);
   const TextDefaults llama{.vocab = 32000, .hidden = 4096, .ffn = 11008, .layers = 32, .heads = 32};
   if (type == "mistral") {
     return {.vocab = 32000,
@@ -38,20 +38,24 @@ TextDefaults text_defaults(const Config& text) {
             .kv_heads = 8,
             .window = Window::all};
   }
-  if (type == "qwen2") {
+  if (type == "qwen2" || type == "qwen3") {
+    const bool third = type == "qwen3";
     return {.vocab = 151936,
             .hidden = 4096,
             .ffn = 22016,
             .layers = 32,
             .heads = 32,
             .kv_heads = 32,
-            .qkv_bias = true,
+            .head_dim = third ? 128 : 0,
+            .qk_norm = third,
+            .qkv_bias = !third,
             .window = Window::upper,
             .max_window_layers = 28};
   }
   if (type != "llama" && type != "vicuna" && type != "llava") {
-    text.fail("text model '" + printable(type) +
-              "' is not known inside a multimodal model; known are llama, mistral and qwen2");
+    text.fail(
+        "text model '" + printable(type) +
+        "' is not known inside a multimodal model; known are llama, mistral, qwen2 and qwen3");
   }
   return llama;
 }
@@ -67,7 +71,12 @@ Decoder read_text_model(const Config& text, const TextDefaults& defaults, bool t
             heads,
             text.size_or({"num_key_value_heads"}, own ? defaults.kv_heads : heads),
             text.size_or({"intermediate_size"}, defaults.ffn));
-  decoder.attention.head_dim = text.size_or({"head_dim"}, hidden / heads);
+  decoder.attention.head_dim =
+      text.size_or({"head_dim"}, defaults.head_dim > 0 ? defaults.head_dim : hidden / heads);
+  if (defaults.qk_norm) {
+    decoder.attention.q_norm = "self_attn.q_norm";
+    decoder.attention.k_norm = "self_attn.k_norm";
+  }
   const bool bias = text.flag_or({"attention_bias"}, false);
   decoder.attention.qkv_bias = bias || defaults.qkv_bias;
   decoder.attention.out_bias = bias;

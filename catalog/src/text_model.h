@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The language model inside a multimodal one: LLaMA, Mistral or Qwen2 under the names it has there,
+// The language model inside a multimodal one: LLaMA, Mistral or Qwen under the names it has there,
 // with the defaults of its configuration class, which published files rely on.  Private to the
 // catalog.
 #pragma once
@@ -17,6 +17,8 @@ struct TextDefaults {
   std::int64_t layers = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  ///< 0: as many as heads
+  std::int64_t head_dim = 0;  ///< 0: hidden / heads
+  bool qk_norm = false;
   bool qkv_bias = false;
   enum class Window : std::uint8_t {
     none,
@@ -26,8 +28,8 @@ struct TextDefaults {
   std::int64_t max_window_layers = 0;
 };
 
-/// The defaults for a text_config's `model_type`; "llama" where it says none.
-TextDefaults text_defaults(const Config& text);
+/// The defaults for a text_config's `model_type`; those of `otherwise` where it says none.
+TextDefaults text_defaults(const Config& text, std::string_view otherwise = "llama");
 
 /// `tied` is what the outer configuration says.
 Decoder read_text_model(const Config& text, const TextDefaults& defaults, bool tied);

@@ -3,6 +3,8 @@
 
 #include "decoder.h"
 
+#include <cmath>
+
 namespace flopmeter {
 
 Value vision_linear(LayerBuilder& layer,
@@ -22,18 +24,21 @@ Value vision_linear(LayerBuilder& layer,
 }
 
 void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::Over over) {
-  const auto project = [&](Value from, std::string_view name, std::int64_t out) {
-    return vision_linear(layer, from, name, spec.width, out, Rows::tower);
+  const auto project = [&](Value from, std::string_view name, std::int64_t out, bool bias) {
+    return vision_linear(layer, from, name, spec.width, out, Rows::tower, bias);
+  };
+  const auto weighed = [&](Value from, std::string_view name) {
+    return name.empty() ? from : layer.parameters(from, name, spec.width);
   };
   Value x = LayerBuilder::input();
   const Value a = norm(layer, x, spec.norm1, spec.width, spec.norm_bias);
   const bool fused = spec.names.k.empty();
-  const Value q = project(a, spec.names.q, fused ? 3 * spec.width : spec.width);
-  const Value k = fused ? q : project(a, spec.names.k, spec.width);
-  const Value v = fused ? q : project(a, spec.names.v, spec.width);
+  const Value q = project(a, spec.names.q, fused ? 3 * spec.width : spec.width, spec.qkv_bias);
+  const Value k = fused ? q : project(a, spec.names.k, spec.width, spec.qkv_bias);
+  const Value v = fused ? q : project(a, spec.names.v, spec.width, spec.qkv_bias);
   const std::int64_t d = spec.width / spec.heads;
-  const Value core = layer.attention(q,
-                                     k,
+  const Value core = layer.attention(weighed(q, spec.q_norm),
+                                     weighed(k, spec.k_norm),
                                      v,
                                      {.heads = spec.heads,
                                       .kv_heads = spec.heads,
@@ -42,21 +47,32 @@ void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::O
                                       .over = over,
                                       .mask = {.shape = MaskPairs::Shape::full},
                                       .component = Component::vision});
-  x = layer.sum(x, project(core, spec.names.o, spec.width));
+  x = layer.sum(x, weighed(project(core, spec.names.o, spec.width, /*bias=*/true), spec.scale1));
   const Value y = norm(layer, x, spec.norm2, spec.width, spec.norm_bias);
-  x = layer.sum(x,
-                mlp_block(layer,
-                          y,
-                          {.hidden = spec.width,
-                           .ffn = spec.ffn,
-                           .gated = spec.gated,
-                           .bias = true,
-                           .gate = spec.gate,
-                           .up = spec.up,
-                           .down = spec.down,
-                           .component = Component::vision,
-                           .rows = Rows::tower}));
+  const Value widened = mlp_block(layer,
+                                  y,
+                                  {.hidden = spec.width,
+                                   .ffn = spec.ffn,
+                                   .gated = spec.gated,
+                                   .bias = true,
+                                   .gate = spec.gate,
+                                   .up = spec.up,
+                                   .down = spec.down,
+                                   .component = Component::vision,
+                                   .rows = Rows::tower});
+  x = layer.sum(x, weighed(widened, spec.scale2));
   layer.output(x);
+}
+
+std::int64_t read_feature_layer(const Config& config, double otherwise, std::int64_t layers) {
+  const double feature =
+      config.number_or({"vision_feature_layer", "mm_vision_select_layer"}, otherwise);
+  const double read = feature < 0 ? static_cast<double>(layers) + 1 + feature : feature;
+  if (read >= 0 && read <= static_cast<double>(layers) && read == std::floor(read))
+    return static_cast<std::int64_t>(read);
+  config.fail("key 'vision_feature_layer' names none of the tower's " + std::to_string(layers) +
+              " layers");
+  return 0;
 }
 
 std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int64_t otherwise) {

@@ -7,12 +7,18 @@
 
 namespace flopmeter {
 
-/// One layer of a vision transformer: norm, attention without a mask, norm, MLP, biases throughout.
+/// One layer of a vision transformer: norm, attention without a mask, norm, MLP, biases throughout
+/// unless said otherwise.
 struct VisionLayer {
   std::int64_t width = 0;
   std::int64_t heads = 1;
   std::int64_t ffn = 0;
   bool gated = false;
+  bool qkv_bias = true;
+  std::string_view q_norm;  ///< names, where queries and keys are normalised over all heads
+  std::string_view k_norm;
+  std::string_view scale1;  ///< names, where a vector scales attention's and the MLP's result
+  std::string_view scale2;
   bool norm_bias = true;  ///< LayerNorm; false for RMS norm
   std::string_view norm1 = "norm1";
   std::string_view norm2 = "norm2";
@@ -38,6 +44,10 @@ Value vision_linear(LayerBuilder& layer,
 
 /// The number of a tower's layers, which must be one a model can have.
 std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int64_t otherwise);
+
+/// How many of a tower's layers lie below the output that `vision_feature_layer` reads: output 0 is
+/// the embedding, output i layer i's, and negative ones count from the end.
+std::int64_t read_feature_layer(const Config& config, double otherwise, std::int64_t layers);
 
 /// Qwen's towers: patches of several frames, and a merger of neighbouring patches behind the
 /// layers.

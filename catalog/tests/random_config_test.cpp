@@ -30,6 +30,7 @@ struct RandomFamily {
   std::string extra;                                         ///< further keys, as JSON
   bool recurrent = false;   ///< layers of several kinds take turns; not in the closed form here
   bool mixer_only = false;  ///< neither attention nor an MLP
+  std::string text_type;    ///< of a text model that is an object of its own
 };
 
 /// DeepSeek's: the first layers are dense, and a number of experts is shared.
@@ -86,7 +87,9 @@ class Draw {
 
 /// Each family finds the keys it knows and ignores the others.
 std::string json(const RandomFamily& family, const Sizes& sizes) {
+  const bool nested = !family.text_type.empty();
   std::string text = R"({"model_type": ")" + family.type + '"' + family.extra;
+  if (nested) text += R"(, "text_config": {"model_type": ")" + family.text_type + '"';
   const auto add = [&](std::string_view key, std::int64_t value) {
     text += ", \"" + std::string{key} + "\": " + std::to_string(value);
   };
@@ -122,7 +125,7 @@ std::string json(const RandomFamily& family, const Sizes& sizes) {
             std::to_string(sizes.at("experts")) + R"(, "moe_top_k": )" +
             std::to_string(sizes.at("num_experts_per_tok")) + "}";
   }
-  return text + "}";
+  return text + (nested ? "}}" : "}");
 }
 
 /// 6 T (weights a token passes, the embedding and the router left out) + 6 * half pairs * widths.
@@ -318,6 +321,7 @@ const std::vector<RandomFamily>& families() {
       {.type = "qwen3_5_text", .recurrent = true},
       {.type = "qwen3_vl"},
       {.type = "llava"},
+      {.type = "internvl", .text_type = "llama"},
       {.type = "qwen2_vl"},
       {.type = "qwen2_5_vl"}};
   return list;

@@ -137,6 +137,29 @@ def llava(rng):
         vision_feature_layer=rng.choice([-1, -2]), vision_feature_select_strategy=rng.choice(["default", "full"]))
 
 
+def internvl(rng):
+    row = without(sizes(rng), "tie_word_embeddings")
+    text = rng.choice([hf.Qwen2Config(**row), hf.Qwen3Config(**row, head_dim=rng.choice([8, 24])), hf.LlamaConfig(**row)])
+    heads, patch, layers = rng.choice([1, 2, 3]), rng.choice([4, 8]), rng.randint(1, 4)
+    vision = hf.InternVLVisionConfig(
+        hidden_size=heads * 8, num_attention_heads=heads, num_hidden_layers=layers, intermediate_size=24, image_size=16,
+        patch_size=patch, attention_bias=maybe(rng), use_qk_norm=maybe(rng), use_mask_token=maybe(rng),
+        norm_type=rng.choice(["layer_norm", "rms_norm"]), use_absolute_position_embeddings=maybe(rng),
+        use_mean_pooling=maybe(rng))
+    return hf.InternVLConfig(
+        text_config=text, vision_config=vision, image_token_id=IMAGE, tie_word_embeddings=maybe(rng),
+        downsample_ratio=rng.choice([0.5, 1.0]), vision_feature_layer=rng.choice([-1, -2]))
+
+
+def internvl_batch(config, sequences, length):
+    """One image a sequence, its patches put together."""
+    vision = config.vision_config
+    visual = int((vision.image_size[0] // vision.patch_size[0] * config.downsample_ratio) ** 2)
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
+    shape = (sequences, 3, *vision.image_size)
+    return {**batch, "pixel_values": torch.randn(shape, generator=torch.Generator().manual_seed(0))}
+
+
 def grids(config, sequences):
     """The (frames, height, width) of the images of each sequence, in patches: the same for every sequence."""
     return GRIDS[config.vision_config.depth % len(GRIDS)] * sequences
@@ -193,4 +216,5 @@ VISION = [
         by_kernel=("linear_attention",)),
     Family("llama4", hf.Llama4ForConditionalGeneration, llama4_vision, llama4_batch),
     Family("llava", hf.LlavaForConditionalGeneration, llava, llava_batch),
+    Family("internvl", hf.InternVLForConditionalGeneration, internvl, internvl_batch),
 ]

@@ -35,7 +35,9 @@ class Config {
   [[nodiscard]] double number_or(Keys keys, double otherwise) const;
   [[nodiscard]] std::string text_or(Keys keys, std::string_view otherwise) const;
   [[nodiscard]] std::vector<std::int64_t> counts(Keys keys) const;  ///< empty where missing
-  [[nodiscard]] std::vector<std::string> texts(Keys keys) const;    ///< empty where missing
+  /// A list of sizes, or one; empty where missing.
+  [[nodiscard]] std::vector<std::int64_t> sizes(Keys keys) const;
+  [[nodiscard]] std::vector<std::string> texts(Keys keys) const;  ///< empty where missing
 
   /// Present and not null.
   [[nodiscard]] bool has(std::string_view key) const;
