@@ -38,6 +38,8 @@ def commands():
 def cell(value):
     if value is None:
         return ""
+    if isinstance(value, (int, float)):
+        return f"{value:,}"
     if isinstance(value, (dict, list)):
         value = json.dumps(value, ensure_ascii=False)
     return str(value).replace("|", "\\|").replace("\n", " ")

@@ -18,6 +18,36 @@ struct Options {
   bool json = false;
 };
 
+std::string shown_text(const CatalogFact& fact) {
+  if (const auto* count = std::get_if<WideInt>(&fact)) return grouped(*count);
+  if (const auto* number = std::get_if<double>(&fact)) return shortest(*number);
+  return printable(std::get<std::string>(fact));
+}
+
+bool is_text(const CatalogFact& fact) {
+  return std::holds_alternative<std::string>(fact);
+}
+
+void write_fact(JsonWriter& json, const CatalogFact& fact) {
+  const auto* text = std::get_if<std::string>(&fact);
+  if (text != nullptr && text->empty()) {
+    json.null();
+  } else {
+    std::visit([&](const auto& value) { json.value(value); }, fact);
+  }
+}
+
+/// Columns of numbers are set to the right.
+std::string alignment(const std::vector<CatalogRow>& rows, std::size_t shown) {
+  std::string columns = "l";
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool text = std::all_of(
+        rows.begin(), rows.end(), [&](const auto& row) { return is_text(row.facts[i].second); });
+    columns += text ? 'l' : 'r';
+  }
+  return columns;
+}
+
 Exit print_rows(const std::vector<CatalogRow>& rows) {
   if (rows.empty()) return 0;
   // The last fact, usually a source, stays for the single view and JSON.
@@ -25,16 +55,16 @@ Exit print_rows(const std::vector<CatalogRow>& rows) {
       rows.size() == 1 ? rows[0].facts.size() : std::max<std::size_t>(rows[0].facts.size(), 2) - 1;
   if (rows.size() == 1) {
     Table table{"ll"};
-    for (const auto& [key, value] : rows[0].facts) table.row({dim(key), printable(value)});
+    for (const auto& [key, value] : rows[0].facts) table.row({dim(key), shown_text(value)});
     return print(bold(printable(rows[0].name)) + "\n" + table.text());
   }
-  Table table{std::string(shown + 1, 'l')};
+  Table table{alignment(rows, shown)};
   std::vector<std::string> head = {dim("name")};
   for (std::size_t i = 0; i < shown; ++i) head.push_back(dim(rows[0].facts[i].first));
   table.row(head);
   for (const CatalogRow& row : rows) {
     std::vector<std::string> cells = {bold(printable(row.name))};
-    for (std::size_t i = 0; i < shown; ++i) cells.push_back(printable(row.facts[i].second));
+    for (std::size_t i = 0; i < shown; ++i) cells.push_back(shown_text(row.facts[i].second));
     table.row(cells);
   }
   return print(table.text(""));
@@ -58,8 +88,7 @@ Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow
     json.begin_array();
     for (const CatalogRow& row : rows) {
       json.begin_object().field("name", row.name);
-      for (const auto& [key, value] : row.facts)
-        value.empty() ? json.key(key).null() : json.field(key, value);
+      for (const auto& [key, value] : row.facts) write_fact(json.key(key), value);
       json.end_object();
     }
     json.end_array();

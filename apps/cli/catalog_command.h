@@ -6,14 +6,18 @@
 #include "command.h"
 
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace flopmeter {
 
+/// What is said of an entry: text, nothing where it is empty, or a number.
+using CatalogFact = std::variant<std::string, WideInt, double>;
+
 /// One entry: its name, and what is said of it, in order.
 struct CatalogRow {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> facts;
+  std::vector<std::pair<std::string, CatalogFact>> facts;
 };
 
 /// `kind` is what one row is called in messages; `find`, where given, takes what the user typed for

@@ -12,9 +12,18 @@ namespace flopmeter {
 namespace {
 
 /// A source short enough for a line; --json has all of it.
-std::string brief(std::string text) {
-  if (text.size() > 60) text = text.substr(0, text.rfind(' ', 57)) + " …";
-  return printable(text);
+std::string brief(const std::string& text) {
+  std::string_view cut = std::string_view{text}.substr(0, text.find(" ["));
+  if (cut.size() > 60) cut = cut.substr(0, cut.rfind(' ', 57));
+  while (cut.ends_with(';') || cut.ends_with(',')) cut.remove_suffix(1);
+  return printable(cut) + (cut.size() < text.size() ? " …" : "");
+}
+
+/// Parameters as people say them: 8.03 B.
+std::string parameters(WideInt number) {
+  std::string text = si(static_cast<double>(number));
+  if (text.ends_with('G')) text.back() = 'B';
+  return text;
 }
 
 std::string si_flops(Flops flops) {
@@ -27,11 +36,11 @@ std::string count_of(WideInt number, std::string_view what) {
 
 std::string heading(const Estimate& e) {
   std::string line = bold(printable(e.model)) + dim(" (" + printable(e.family) + ")");
-  line += "  " + si(static_cast<double>(e.parameters.total)) + " parameters";
+  line += "  " + parameters(e.parameters.total) + " parameters";
   if (e.parameters.active != e.parameters.total)
-    line += ", " + si(static_cast<double>(e.parameters.active)) + " active";
+    line += ", " + parameters(e.parameters.active) + " active";
   if (e.parameters.trainable != e.parameters.total) {
-    line += ", " + si(static_cast<double>(e.parameters.trainable)) + " trainable";
+    line += ", " + parameters(e.parameters.trainable) + " trainable";
   }
   if (e.parameters.buffers.value_or(0) > 0)
     line += " (published: " + grouped(*e.parameters.buffers) + " more, of buffers)";
@@ -68,7 +77,7 @@ std::string rates(const Estimate& e) {
   if (e.peaks) {
     text += "on " + (e.devices == 1 ? "" : grouped(e.devices) + " x ") +
             bold(printable(e.peaks->device)) + ": " + si(e.peaks->peak(e.dtype)->value) +
-            "FLOP/s " + std::string{to_string(e.dtype)} + " each " +
+            "FLOP/s " + std::string{to_string(e.dtype)} + (e.devices == 1 ? " " : " each ") +
             dim("(" + brief(e.peaks->source) + ")") + "\n";
   }
   if (e.rates.ideal_step_seconds)

@@ -2,7 +2,6 @@
 #include "../catalog_command.h"
 
 #include <flopmeter/catalog/devices.h>
-#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 namespace {
@@ -11,6 +10,9 @@ std::vector<CatalogRow> rows() {
   std::vector<CatalogRow> all;
   for (const Device& device : devices()) {
     CatalogRow row{device.name, {{"vendor", device.vendor}}};
+    const auto add = [&](std::string what, std::optional<double> value) {
+      row.facts.emplace_back(std::move(what), value ? CatalogFact{*value} : CatalogFact{""});
+    };
     for (const Dtype dtype : {Dtype::fp64,
                               Dtype::fp32,
                               Dtype::tf32,
@@ -20,15 +22,14 @@ std::vector<CatalogRow> rows() {
                               Dtype::fp4,
                               Dtype::int8}) {
       const auto peak = device.dense[static_cast<std::size_t>(dtype)];
-      row.facts.emplace_back(std::string{to_string(dtype)} + " TFLOP/s",
-                             peak ? shortest(peak->value / 1e12) : "");
+      add(std::string{to_string(dtype)} + " TFLOP/s",
+          peak ? std::optional{peak->value / 1e12} : std::nullopt);
     }
-    row.facts.emplace_back(
-        "memory GB",
-        device.memory ? fixed(static_cast<double>(device.memory->value) / (1 << 30), 0) : "");
-    row.facts.emplace_back(
-        "GB/s",
-        device.memory_bytes_per_second ? fixed(*device.memory_bytes_per_second / 1e9, 0) : "");
+    add("memory GB",
+        device.memory ? std::optional{static_cast<double>(device.memory->value) / (1 << 30)}
+                      : std::nullopt);
+    const auto bandwidth = device.memory_bytes_per_second;
+    add("GB/s", bandwidth ? std::optional{*bandwidth / 1e9} : std::nullopt);
     row.facts.emplace_back("unit", device.unit);
     row.facts.emplace_back("source", device.source);
     all.push_back(std::move(row));

@@ -117,10 +117,14 @@ Exit run(const Options& options) {
   request.devices = options.peak.devices;
   if (options.step_time) request.step_seconds = Seconds{*options.step_time};
   request.tokens_per_second = options.tokens_per_second;
-  const auto result = estimate((*argument).model, request);
+  auto result = estimate((*argument).model, request);
   if (!result) return refuse(result.error());
   if (options.json) {
     return print_json([&](JsonWriter& json) { write_json(json, *result); });
+  }
+  if (options.seq_len == 0 && options.seq_lens.empty()) {
+    (*result).notes.push_back("no --seq-len given: " + grouped(filled.seq_len) +
+                              " tokens a sequence are assumed");
   }
   return print(estimate_text(*result));
 }

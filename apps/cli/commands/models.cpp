@@ -3,7 +3,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/catalog/pricing.h>
-#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 namespace {
@@ -17,11 +16,18 @@ std::vector<CatalogRow> rows() {
     const ParameterCounts counts = count_parameters(*model);
     all.push_back({std::string{file.name},
                    {{"family", (*model).family},
-                    {"parameters", grouped(counts.total)},
-                    {"active", grouped(counts.active)},
+                    {"parameters", counts.total},
+                    {"active", counts.active},
                     {"source", (*config).text_or({"_source"}, "")}}});
   }
   return all;
+}
+
+/// By any name that `estimate` takes.
+Result<std::string> find(std::string_view name) {
+  auto model = find_model(name);
+  if (!model) return model.error();
+  return std::move((*model).name);
 }
 
 }  // namespace
@@ -31,6 +37,6 @@ constinit const Command models_plugin{
     .name = "models",
     .help = "Well-known models by name",
     .order = 22,
-    .set_up = [](CLI::App& app) { return catalog_command(app, "model", rows); }};
+    .set_up = [](CLI::App& app) { return catalog_command(app, "model", rows, find); }};
 
 }  // namespace flopmeter

@@ -181,7 +181,7 @@ struct Model {
   /// Set when the architecture is not known: nothing but a number of parameters.
   std::optional<WideInt> bare_parameters;
   std::optional<std::int64_t> buffers;  ///< see ParameterCounts
-  std::vector<std::string> notes;  ///< what a reader of the figures should know
+  std::vector<std::string> notes;       ///< what a reader of the figures should know
 };
 
 /// Builds one kind of layer.

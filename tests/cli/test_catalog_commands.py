@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `estimate`, `models` and `devices` print: numbers as numbers, names as people write them."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("FLOPMETER_BIN", str(ROOT / "build" / "flopmeter"))
+
+
+def run(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ask(*arguments):
+    return json.loads(run(*arguments, "--json"))
+
+
+def test_a_published_number_is_parameters_and_buffers():
+    assert ask("estimate", "deepseek-v3")["model"]["parameters"]["total"] == 671026419200
+    counts = ask("estimate", "meta-llama/Llama-2-7b-hf")["model"]["parameters"]
+    assert counts["total"] + counts["buffers"] == 6738417664
+    assert "(published: 2,048 more, of buffers)" in run("estimate", "llama-2-7b")
+    assert "published" not in run("estimate", "llama-3-8b")
+
+
+def test_buffers_of_a_configuration_nobody_published_are_not_known(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({
+        "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 128, "vocab_size": 100}))
+    assert ask("estimate", path)["model"]["parameters"]["buffers"] is None
+
+
+def test_the_device_that_was_taken_is_told():
+    assert "on H100 SXM5 80GB: 989 TFLOP/s bf16 (" in run("estimate", "gpt-2", "--device", "h100_80gb")
+    assert "on 8 x H100 PCIe: 756 TFLOP/s bf16 each (" in run("estimate", "gpt-2", "--device", "h100_pcie", "--devices", 8)
+
+
+def test_an_assumed_length_is_told():
+    assert "no --seq-len given: 2,048 tokens a sequence are assumed" in run("estimate", "gpt-2")
+    assert "assumed" not in run("estimate", "gpt-2", "--seq-len", 2048)
+    assert "assumed" not in run("estimate", "gpt-2", "--seq-lens", "7,9")
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "LLAMA3_8B", "meta-llama/Meta-Llama-3-8B", "Llama-3/3.1-8B"])
+def test_a_model_is_listed_under_every_name(name):
+    (row,) = ask("models", name)
+    assert (row["name"], row["parameters"]) == ("llama-3-8b", 8030261248)
+
+
+def test_numbers_of_devices_are_numbers():
+    (row,) = ask("devices", "a100")
+    assert (row["bf16 TFLOP/s"], row["memory GB"], row["fp8 TFLOP/s"]) == (312, 80, None)
