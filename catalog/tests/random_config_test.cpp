@@ -310,6 +310,7 @@ const std::vector<RandomFamily>& families() {
       {.type = "phimoe", .experts = true},
       {.type = "dbrx", .experts = true},
       {.type = "seed_oss"},
+      {.type = "gpt_neo", .grouped = false, .gated = false, .extra = R"(, "window_size": null)"},
       {.type = "exaone4", .extra = no_window},
       {.type = "hunyuan_v1_dense"},
       {.type = "dots1", .experts = true, .extra = no_window},

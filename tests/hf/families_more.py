@@ -70,6 +70,16 @@ def seed_oss(rng):
         mlp_bias=maybe(rng))
 
 
+def gpt_neo(rng):
+    row = sizes(rng, grouped=False)
+    kinds = [[[rng.choice(["global", "local"])], 1] for _ in range(row["num_hidden_layers"])]
+    return hf.GPTNeoConfig(
+        hidden_size=row["hidden_size"], num_layers=row["num_hidden_layers"], num_heads=row["num_attention_heads"],
+        attention_types=kinds, intermediate_size=rng.choice([None, 40]), window_size=rng.choice([4, 7]),
+        vocab_size=row["vocab_size"], max_position_embeddings=64, tie_word_embeddings=row["tie_word_embeddings"],
+        bos_token_id=None, eos_token_id=None)
+
+
 def exaone4(rng):
     row = sizes(rng)
     return hf.Exaone4Config(**row, **window(rng, row["num_hidden_layers"]), sliding_window_pattern=4)
@@ -101,6 +111,7 @@ MORE = [
     Family("ernie4_5", hf.Ernie4_5ForCausalLM, ernie4_5),
     Family("gpt_bigcode", hf.GPTBigCodeForCausalLM, gpt_bigcode),
     Family("seed_oss", hf.SeedOssForCausalLM, seed_oss),
+    Family("gpt_neo", hf.GPTNeoForCausalLM, gpt_neo, attention=("eager",)),
     Family("exaone4", hf.Exaone4ForCausalLM, exaone4),
     Family("hunyuan_v1_dense", hf.HunYuanDenseV1ForCausalLM, hunyuan_v1_dense),
     Family("ministral3", hf.Ministral3ForCausalLM, ministral3),
