@@ -76,6 +76,7 @@ Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow
         rows.begin(), rows.end(), [&](const auto& row) { return row.name == options.name; });
     if (found == rows.end()) {
       std::vector<std::string_view> names;
+      names.reserve(rows.size());
       for (const CatalogRow& row : rows) names.emplace_back(row.name);
       return refuse({ErrorCode::not_found,
                      "no " + kind + " is called '" + printable(options.name) + "'" +
