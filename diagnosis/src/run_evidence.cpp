@@ -112,6 +112,7 @@ Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most) {
   const std::vector<int> ranks = run.ranks();
   if (ranks.size() < 2) return evidence;
   std::vector<RankWindows> windows;
+  windows.reserve(ranks.size());
   for (const int each : ranks) windows.push_back(windows_of(run, each));
   evidence.ranks = compare_ranks(windows);
   return evidence;

@@ -6,6 +6,7 @@ namespace flopmeter {
 std::vector<RankWindows> live_windows(const RunDescription& run,
                                       const std::map<int, RecentSteps>& ranks) {
   std::vector<RankWindows> windows;
+  windows.reserve(ranks.size());
   for (const auto& [rank, recent] : ranks) {
     RankWindow window{.steps = 1, .seconds = recent.step_seconds()};
     if (const auto speed = recent.flops.per_second()) window.flops = *speed * window.seconds;

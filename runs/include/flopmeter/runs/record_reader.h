@@ -22,8 +22,8 @@ class RecordReader {
   explicit RecordReader(std::string path, std::int64_t from = 0);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
-  RecordReader(RecordReader&&) noexcept;
-  RecordReader& operator=(RecordReader&&) noexcept;
+  RecordReader(RecordReader&& other) noexcept;
+  RecordReader& operator=(RecordReader&& other) noexcept;
   ~RecordReader();
 
   /// The next whole record; empty at the end of what is written so far.  A line without its end is
