@@ -14,6 +14,8 @@
 namespace flopmeter {
 namespace {
 
+constexpr std::size_t least_beside = 20;  // columns that text needs beside what stands before it
+
 std::string painted(std::string_view text, std::string_view code) {
   if (!coloured()) return std::string{text};
   return std::string{"\x1b["}.append(code).append("m").append(text).append("\x1b[0m");
@@ -55,7 +57,8 @@ std::string paragraph(std::string_view first, std::string_view text) {
   const std::size_t width = text_width();
   std::string out{first};
   std::string_view gap;
-  for (const std::string& line : wrapped(text, width > indent + 20 ? width - indent : width)) {
+  for (const std::string& line :
+       wrapped(text, width > indent + least_beside ? width - indent : width)) {
     out.append(gap).append(gap.empty() ? 0 : indent, ' ').append(line);
     gap = "\n";
   }
@@ -67,13 +70,22 @@ std::string Table::text(std::string_view indent) const {
   for (const auto& row : rows_) {
     for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], cells(row[c]));
   }
+  const std::size_t width = text_width();
   std::string out;
   for (const auto& row : rows_) {
     std::string line{indent};
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::string gap(widths[c] - cells(row[c]), ' ');
       if (c > 0) line.append("  ");
-      line.append(alignment_[c] == 'r' ? gap + row[c] : row[c] + gap);
+      if (c + 1 == alignment_.size() && alignment_[c] == 'l' && cells(line + row[c]) > width) {
+        // Where the columns before it leave no room, below them.
+        const bool beside = cells(line) + least_beside < width;
+        line = beside ? paragraph(line, row[c])
+                      : line + "\n" + paragraph(std::string{indent} + "  ", row[c]);
+        line.pop_back();  // its end
+      } else {
+        line.append(alignment_[c] == 'r' ? gap + row[c] : row[c] + gap);
+      }
     }
     line.erase(line.find_last_not_of(' ') + 1);
     out.append(line).push_back('\n');

@@ -25,8 +25,8 @@ std::size_t text_width();
 /// `first`, then the text broken between words, its further lines below where it began.
 std::string paragraph(std::string_view first, std::string_view text);
 
-/// Rows of text set in columns; the ones in `right` ("r" a column, "l" else) are aligned to the
-/// right.
+/// Rows of text set in columns, "r" aligned to the right and "l" to the left.  A last column of the
+/// latter kind is broken between words where the row is wider than text may be.
 class Table {
  public:
   explicit Table(std::string_view alignment) : alignment_(alignment) {}

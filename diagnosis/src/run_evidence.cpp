@@ -12,7 +12,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::int64_t warming_up = 3;  // first steps of a process
-constexpr std::size_t most_ranks = 64;
 constexpr std::size_t steps_of_ranks = 200;
 constexpr int default_window = 10;
 
@@ -112,10 +111,9 @@ Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most) {
   }
   const std::vector<int> ranks = run.ranks();
   if (ranks.size() < 2) return evidence;
-  const std::size_t stride = (ranks.size() + most_ranks - 1) / most_ranks;
   std::vector<RankWindows> windows;
-  for (std::size_t i = 0; i < ranks.size(); i += stride)
-    windows.push_back(windows_of(run, ranks[i]));
+  windows.reserve(ranks.size());
+  for (const int each : ranks) windows.push_back(windows_of(run, each));
   evidence.ranks = compare_ranks(windows);
   return evidence;
 }

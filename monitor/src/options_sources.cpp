@@ -35,6 +35,22 @@ std::string_view our_part(std::string_view path) {
              : std::string_view{};
 }
 
+/// The block of ours that a path outside them may have been meant for: the name it begins with is a
+/// slip of the block's, and what follows would be ours in it.  Empty for somebody else's.
+std::string_view meant_block(std::string_view path) {
+  if (path.starts_with("train.")) path.remove_prefix(6);
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return {};
+  constexpr std::array<std::string_view, 5> blocks = {
+      "flopmeter", "monitoring", "monitor", "system", "train"};
+  const std::string_view name = path.substr(0, dot);
+  if (std::find(blocks.begin(), blocks.end(), name) != blocks.end()) return {};
+  for (const std::string_view block : nearest(name, blocks)) {
+    if (!our_part(std::string{block}.append(path.substr(dot))).empty()) return block;
+  }
+  return {};
+}
+
 /// The row that a path of ours means, and all paths of the same block for a suggestion.
 const OptionRow* find_row(std::string_view path, std::vector<std::string>& known) {
   const std::string_view block = path.substr(0, path.find('.') + 1);
@@ -89,9 +105,15 @@ Result<void> walk(Options& options,
     }
     return {};
   }
-  const std::string_view ours = our_part(path);
-  if (ours.empty()) return {};
   const std::string where = std::string{file} + " line " + std::to_string(node.Mark().line + 1);
+  const std::string_view ours = our_part(path);
+  if (ours.empty()) {
+    const std::string_view block = meant_block(path);
+    if (block.empty()) return {};
+    return Error{ErrorCode::not_found,
+                 where + ": key '" + printable(path) + "' is not known; did you mean the block '" +
+                     std::string{block} + "'?"};
+  }
   if (node.IsScalar()) return set_path(options, ours, node.Scalar(), where);
   if (node.IsSequence()) {
     for (const auto& item : node) {

@@ -2,6 +2,7 @@
 #include "run_directory.h"
 
 #include <flopmeter/core/json_writer.h>
+#include <flopmeter/core/text.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -83,9 +84,7 @@ std::string stamp_in(const std::string& name) {
 class Members final : public nlohmann::json_sax<Json> {
  public:
   /// Whether `text` is one object.
-  bool read(std::string_view text) {
-    return Json::sax_parse(text.begin(), text.end(), this) && is_object_;
-  }
+  bool read(std::string_view text) { return Json::sax_parse(valid_utf8(text), this) && is_object_; }
   [[nodiscard]] std::string text(const std::string& name) const {
     const auto found = texts_.find(name);
     return found == texts_.end() ? "" : found->second;

@@ -84,6 +84,27 @@ TEST(Options, an_unknown_key_is_an_error_with_its_place_and_the_nearest) {
   EXPECT_FALSE(apply_yaml(options, "flopmeter: {log_interval: }"));
 }
 
+TEST(Options, a_slip_in_the_name_of_a_block_is_an_error_and_a_name_of_ones_own_is_not) {
+  Options options;
+  const auto message = [&options](std::string_view text) {
+    const auto done = apply_yaml(options, text, "config.yaml");
+    return done ? std::string{} : done.error().message;
+  };
+  EXPECT_EQ(message("model: {layers: 2}\nmonitorng:\n  flops_profile_freq: 50\n"),
+            "config.yaml line 3: key 'monitorng.flops_profile_freq' is not known; did you mean the "
+            "block 'monitoring'?");
+  EXPECT_THAT(message("sytem: {perf_log_interval: 3}"), HasSubstr("the block 'system'"));
+  EXPECT_THAT(message("train: {sytem: {perf_log_interval: 3}}"), HasSubstr("the block 'system'"));
+  EXPECT_THAT(message("trian: {system: {perf_log_interval: 3}}"), HasSubstr("the block 'train'"));
+  EXPECT_THAT(message("flopmetr: {log_interval: 3}"), HasSubstr("the block 'flopmeter'"));
+  EXPECT_THAT(message("moniter: {freq: {flops_profile_freq: 3}}"), HasSubstr("'monitor'"));
+  EXPECT_EQ(options.log_interval, Options{}.log_interval);
+  EXPECT_EQ(message("model: {layers: 2}\ndata: {path: x}\noptimizer: {lr: 1}\nseed: 3\n"
+                    "trainer: {max_steps: 10}\nsystems: {a: {gpus: 8}}\nmain: {steps: 5}\n"
+                    "monitor: {metric: val_loss}\nmonitors: [loss]\n"),
+            "");
+}
+
 TEST(Options, a_bad_value_is_an_error_and_changes_nothing) {
   Options options;
   const auto done = apply_yaml(options, "flopmeter:\n  breakdown: true\n  log_interval: -5\n");

@@ -166,7 +166,7 @@ struct RecordReader::State {
   std::size_t end = 0;
   std::int64_t offset = 0;  ///< of `begin` in the file
   std::int64_t damaged = 0;
-  bool skipping = false;  ///< inside a line that is too long to be one
+  bool skipping = false;  ///< inside a line that is not read: too long to be one, or begun before
   ondemand::parser parser;
 
   /// Adds what the file has beyond the buffer; false where that is nothing.
@@ -206,8 +206,12 @@ struct RecordReader::State {
   }
 };
 
-RecordReader::RecordReader(std::string path) : state_(std::make_unique<State>()) {
+RecordReader::RecordReader(std::string path, std::int64_t from)
+    : state_(std::make_unique<State>()) {
   state_->path = std::move(path);
+  if (from <= 0) return;
+  state_->offset = from - 1;  // the end of the line before, if one begins right there
+  state_->skipping = true;
 }
 RecordReader::RecordReader(RecordReader&&) noexcept = default;
 RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;

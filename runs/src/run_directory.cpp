@@ -20,13 +20,16 @@ using Json = nlohmann::json;
 
 constexpr std::streamsize most_description_bytes = 1 << 20U;
 
-/// The file's object, or something that is none.
-Json read_json(const std::string& path) {
+/// The file's object, or something that is none, and then why; a missing file has no reason.
+Json read_json(const std::string& path, std::string& why) {
   std::ifstream file{path, std::ios::binary};
+  if (!file) return {};
   std::string text(most_description_bytes, '\0');
   file.read(text.data(), most_description_bytes);
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return Json::parse(text, nullptr, false);
+  Json json = Json::parse(valid_utf8(text), nullptr, false);
+  if (!json.is_object()) why = path + " is damaged";
+  return json;
 }
 
 const Json& member(const Json& object, const char* key) {
@@ -110,6 +113,37 @@ std::optional<RankFile> stream_of(const std::filesystem::path& path) {
   return RankFile{static_cast<int>(*rank), std::string{rest.substr(0, at)}, path.string()};
 }
 
+/// The newest `most` records of a stream that a later start did not do again.  Reads no more of its
+/// end than that takes.  Lowers `done_later` to the stream's first step where it read all of it.
+std::deque<StepRecord> newest_records(const std::string& path,
+                                      std::size_t most,
+                                      bool all,
+                                      std::int64_t& done_later) {
+  constexpr std::int64_t bytes_a_record = 2048;
+  std::error_code code;
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, code));
+  if (code) return {};
+  auto records = static_cast<std::int64_t>(std::min<std::size_t>(most, 1U << 30U));
+  while (true) {
+    const std::int64_t from = std::max<std::int64_t>(0, size - records * bytes_a_record);
+    std::deque<StepRecord> window;
+    std::int64_t first = done_later;
+    RecordReader reader{path, from};
+    while (const auto record = reader.next()) {
+      first = std::min(first, record->step);
+      if (record->step >= done_later || (!all && record->tag != StepTag::train)) continue;
+      window.push_back(*record);
+      if (window.size() > most) window.pop_front();
+    }
+    if (from > 0 && window.size() < most) {
+      records *= 8;
+      continue;
+    }
+    done_later = first;
+    return window;
+  }
+}
+
 }  // namespace
 
 int RunDescription::role(int rank) const {
@@ -125,11 +159,11 @@ std::vector<int> RunDirectory::ranks() const {
 }
 
 std::vector<RankFile> RunDirectory::files_of(int rank) const {
-  std::vector<RankFile> found;
-  std::copy_if(files.begin(), files.end(), std::back_inserter(found), [rank](const RankFile& file) {
-    return file.rank == rank;
-  });
-  return found;
+  const auto [first, last] = std::equal_range(
+      files.begin(), files.end(), RankFile{.rank = rank}, [](const RankFile& a, const RankFile& b) {
+        return a.rank < b.rank;
+      });
+  return {first, last};
 }
 
 Result<RunDirectory> open_run(const std::string& path) {
@@ -148,29 +182,27 @@ Result<RunDirectory> open_run(const std::string& path) {
   std::sort(run.files.begin(), run.files.end(), [](const RankFile& a, const RankFile& b) {
     return std::tie(a.rank, a.stamp) < std::tie(b.rank, b.stamp);
   });
-  const Json json = read_json(path + "/run.json");
+  std::string why;
+  const Json json = read_json(path + "/run.json", why);
   if (!json.is_object() && run.files.empty())
     return Error{ErrorCode::not_found,
                  printable(path) +
                      " is no run directory: it has neither run.json nor records_*.jsonl; give the "
                      "directory that the monitor writes, such as logs/perf_monitor"};
+  if (!why.empty())
+    run.note = printable(why) + ": what it says about the model, device and world is not known";
   run.description = read_description(json);
   return run;
 }
 
 std::vector<StepRecord> read_window(const RunDirectory& run, int rank, std::size_t most, bool all) {
   std::deque<StepRecord> window;
-  for (const RankFile& file : run.files_of(rank)) {
-    RecordReader reader{file.path};
-    bool first = true;
-    while (const auto record = reader.next()) {
-      // A restart goes back to its checkpoint: what came after it was done in vain.
-      while (first && !window.empty() && window.back().step >= record->step) window.pop_back();
-      first = false;
-      if (!all && record->tag != StepTag::train) continue;
-      window.push_back(*record);
-      if (window.size() > most) window.pop_front();
-    }
+  std::int64_t done_later = std::numeric_limits<std::int64_t>::max();
+  const std::vector<RankFile> files = run.files_of(rank);
+  for (auto file = files.rbegin(); file != files.rend() && window.size() < most; ++file) {
+    const std::deque<StepRecord> older =
+        newest_records(file->path, most - window.size(), all, done_later);
+    window.insert(window.begin(), older.begin(), older.end());
   }
   return {window.begin(), window.end()};
 }

@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 namespace flopmeter {
 namespace {
 
@@ -72,6 +75,19 @@ TEST(OpenRun, says_what_is_missing) {
   const auto run = open_run(directory.path());
   ASSERT_TRUE(run);
   EXPECT_EQ((*run).description.world_size, std::nullopt);
+  EXPECT_THAT((*run).note, HasSubstr("/run.json is damaged: what it says"));
+}
+
+TEST(OpenRun, keeps_what_bad_bytes_leave_readable) {
+  const TemporaryDirectory directory;
+  append_file(directory.path() + "/run.json",
+              "{\"run_id\": \"0123\", \"model\": \"caf\xe9 \xf0\x9f\", \"world\": {\"size\": 4}}");
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ((*run).description.run_id, "0123");
+  EXPECT_EQ((*run).description.model, "caf\ufffd \ufffd\ufffd");
+  EXPECT_EQ((*run).description.world_size, 4);
+  EXPECT_EQ((*run).note, "");
 }
 
 TEST(ReadWindow, a_step_done_again_after_a_restart_counts_as_it_was_done_last) {
@@ -85,6 +101,37 @@ TEST(ReadWindow, a_step_done_again_after_a_restart_counts_as_it_was_done_last) {
   EXPECT_THAT(steps, ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(read_window(*run, 0, 2).front().step, 5);
   EXPECT_TRUE(read_window(*run, 1).empty());
+}
+
+TEST(ReadWindow, takes_the_newest_from_the_end_of_long_streams) {
+  const TemporaryDirectory directory;
+  const auto write = [&directory](const char* stamp, std::int64_t from, std::int64_t to) {
+    std::string text;
+    for (std::int64_t step = from; step <= to; ++step) {
+      StepRecord record;
+      record.step = step;
+      if (step > 150) record.tag = StepTag::evaluation;  // more of them than a first look reads
+      JsonWriter json{text};
+      write_record(json, record);
+      text.push_back('\n');
+    }
+    append_file(directory.path() + "/records_" + stamp + ".rank0.jsonl", text);
+  };
+  write("20240128_103000", 1, 140);
+  write("20240129_103000", 100, 3000);
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run);
+  for (const bool all : {false, true}) {
+    for (const std::size_t most : {1U, 7U, 60U, 3000U}) {
+      std::vector<std::int64_t> steps;
+      for (const StepRecord& record : read_window(*run, 0, most, all)) steps.push_back(record.step);
+      const std::int64_t last = all ? 3000 : 150;
+      const std::size_t count = std::min<std::size_t>(most, static_cast<std::size_t>(last));
+      std::vector<std::int64_t> expected(count);
+      std::iota(expected.begin(), expected.end(), last - static_cast<std::int64_t>(count) + 1);
+      EXPECT_EQ(steps, expected) << most << (all ? " of all" : " train steps");
+    }
+  }
 }
 
 }  // namespace

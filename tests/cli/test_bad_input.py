@@ -89,6 +89,14 @@ def test_an_unknown_convention_is_named_before_the_run_is_read(tmp_path):
     assert without.returncode == 1 and "does not hold the model's configuration" in without.stderr
 
 
+@pytest.mark.parametrize("command", ["ranks", "diagnose"])
+def test_a_damaged_run_json_is_said_in_one_line(tmp_path, command):
+    (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/1", ')
+    (tmp_path / "records_20240129_103000.rank0.jsonl").touch()
+    said = run(command, tmp_path).stderr.splitlines()
+    assert said[0].startswith(f"flopmeter: {tmp_path}/run.json is damaged")
+
+
 def test_hostile_names_reach_the_terminal_as_text():
     done = run("estimate", "a\x1b[2Jb\nc")
     assert "\x1b" not in done.stderr and done.stderr.count("\n") == 1

@@ -3,6 +3,7 @@
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ PROGRAM = Path(__file__).resolve().parents[2] / "build" / "flopmeter"
 
 
 def doctor(*arguments):
-    done = subprocess.run([PROGRAM, "doctor", *arguments], capture_output=True, text=True, timeout=240)
+    any_width = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run([PROGRAM, "doctor", *arguments], capture_output=True, text=True, timeout=240, env=any_width)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -13,7 +13,8 @@ RUNNER = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 
 
 def run(*command):
-    environment = dict(os.environ, OMP_NUM_THREADS="1", TORCH_CPP_LOG_LEVEL="ERROR")
+    # torchrun keeps its store over a restart, where gloo may find the addresses of the attempt before: a store for each.
+    environment = dict(os.environ, OMP_NUM_THREADS="1", TORCH_CPP_LOG_LEVEL="ERROR", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
     done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr[-4000:]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of `flopmeter diagnose` and `compare` fits the width there is."""
+"""The text of `flopmeter diagnose`, `compare` and `ranks` fits the width there is."""
 import json
 
 import pytest
@@ -34,3 +34,17 @@ def test_without_a_width_a_remedy_is_one_line(flopmeter, starved):
 def test_comparison_lines_up(flopmeter, starved):
     lines = flopmeter("compare", starved, starved, env={"COLUMNS": "80"}).stdout.split("\n")[2:-1]
     assert len(lines) > 3 and len({len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_verdicts_on_ranks_wrap_between_words(flopmeter, tmp_path, columns):
+    made_runs.describe(tmp_path, ranks=6)
+    for rank in range(5):  # rank 5 is missing
+        speed = {"mfu": 0.23, "seconds": 0.9} if rank == 3 else {"mfu": 0.41, "seconds": 0.5}
+        records = (made_runs.record(step, rank, world_size=6, **speed) for step in range(60))
+        made_runs.write_stream(made_runs.stream(tmp_path, rank), records)
+    whole = flopmeter("ranks", tmp_path, env={}).stdout
+    verdict = next(line for line in whole.splitlines() if "slow:" in line).partition("slow:")[2]
+    shown = flopmeter("ranks", tmp_path, env={"COLUMNS": str(columns)}).stdout
+    assert max(map(len, whole.splitlines())) > 80 >= columns >= max(map(len, shown.splitlines()))
+    assert verdict in " ".join(shown.split()) and "missing: wrote no step" in " ".join(shown.split())

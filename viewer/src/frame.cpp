@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braille_plot.h"
+#include "live_ranks.h"
 #include "verdict_word.h"
 
 #include <flopmeter/core/text.h>
@@ -20,7 +21,6 @@ constexpr std::size_t least_plot_rows = 5;
 constexpr std::size_t most_findings = 3;
 constexpr std::size_t any_number = 1000;
 constexpr std::size_t least_columns = 24;
-constexpr double slow_above_median = 1.05;
 
 class Painter {
  public:
@@ -52,6 +52,12 @@ class Painter {
 std::string verdict_colour(double mfu) {
   const std::string_view word = verdict_word(mfu);
   return word == "good" ? "1;32" : word == "fair" ? "1;33" : "1;31";
+}
+
+/// Which of two holds the others up: one that is judged so, then the one with less speed.
+bool slower(const RankScore& a, const RankScore& b) {
+  if (a.verdict != b.verdict) return a.verdict > b.verdict;
+  return a.relative.value_or(1) < b.relative.value_or(1);
 }
 
 std::string age_text(double seconds) {
@@ -189,27 +195,25 @@ Lines Painter::phases() const {
 Lines Painter::ranks() const {
   const auto& ranks = content_.totals.ranks;
   if (ranks.size() < 2) return {};
-  std::vector<double> own;
+  const std::vector<RankScore> scores =
+      find_stragglers(live_windows(content_.run, ranks), live_judgement).ranks;
+  const auto slowest = std::min_element(scores.begin(), scores.end(), slower);
   ValueSpread mfu;
   std::int64_t silent = 0;
-  auto slowest = ranks.begin();
-  for (auto rank = ranks.begin(); rank != ranks.end(); ++rank) {
-    own.push_back(rank->second.own_seconds());
-    if (own.back() > slowest->second.own_seconds()) slowest = rank;
-    if (const auto value = rank->second.mfu.value()) mfu.add(*value);
+  for (const auto& [number, rank] : ranks) {
+    if (const auto value = rank.mfu.value()) mfu.add(*value);
     // Against the other ranks, not the clock: a run that is over is not silent.
-    if (all_.last_unix - rank->second.last_unix > std::max(30.0, 10 * rank->second.step_seconds()))
-      ++silent;
+    if (all_.last_unix - rank.last_unix > std::max(30.0, 10 * rank.step_seconds())) ++silent;
   }
-  std::vector<double> sorted = own;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  const double median = *middle;
   std::vector<std::string> facts = {grouped(static_cast<WideInt>(ranks.size())) + " ranks"};
   if (silent > 0) facts.push_back(grouped(silent) + " silent");
-  facts.push_back("slowest " + std::to_string(slowest->first) + " (" +
-                  (median > 0 ? "+" + percent(slowest->second.own_seconds() / median - 1) : "n/a") +
-                  ")");
+  if (slowest->verdict == Verdict::late) {
+    facts.push_back("latest " + std::to_string(slowest->rank) + " (others wait " +
+                    duration({slowest->lead.value_or(0)}) + " a step)");
+  } else if (slowest->relative) {
+    facts.push_back("slowest " + std::to_string(slowest->rank) + " (−" +
+                    percent(1 - *slowest->relative) + " FLOP/s)");
+  }
   if (mfu.count > 0) facts.push_back("MFU " + percent(mfu.low) + " to " + percent(mfu.high));
   std::string line;
   for (const std::string& fact : facts) {
@@ -219,15 +223,16 @@ Lines Painter::ranks() const {
 
   // Eight heights from 20 % faster to 20 % slower than the median; a cell shows its slowest rank.
   constexpr std::array<std::string_view, 8> blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  const std::size_t each = (own.size() + size_.columns - 1) / size_.columns;
+  const std::size_t each = (scores.size() + size_.columns - 1) / size_.columns;
   std::string strip;
-  for (std::size_t i = 0; i < own.size(); i += each) {
-    const double worst = *std::max_element(
-        own.begin() + static_cast<std::ptrdiff_t>(i),
-        own.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, own.size())));
-    const double off = median > 0 ? std::clamp((worst / median - 0.8) / 0.4, 0.0, 1.0) : 0.5;
+  for (std::size_t i = 0; i < scores.size(); i += each) {
+    const RankScore& worst = *std::min_element(
+        scores.begin() + static_cast<std::ptrdiff_t>(i),
+        scores.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, scores.size())),
+        slower);
+    const double off = std::clamp((1.2 - worst.relative.value_or(1)) / 0.4, 0.0, 1.0);
     strip += paint(blocks[static_cast<std::size_t>(std::lround(off * 7))],
-                   worst > slow_above_median * median ? "31" : "32");
+                   worst.verdict == Verdict::normal ? "32" : "31");
   }
   return {line, strip};
 }

@@ -16,6 +16,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <system_error>
 
 namespace flopmeter {
@@ -23,7 +24,6 @@ namespace {
 
 constexpr std::size_t most_rank_rows = 64;
 constexpr std::size_t most_rank_bars = 600;
-constexpr double slow_above_median = 1.05;
 
 /// Six digits are more than a picture shows.
 void write_short(JsonWriter& json, double value) {
@@ -217,7 +217,13 @@ void write_dtypes(JsonWriter& json, const RunOverview& overview) {
   json.end_array();
 }
 
-void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
+void write_ranks(JsonWriter& json,
+                 const std::map<int, RankTotals>& ranks,
+                 const std::vector<RankFigures>& judged) {
+  std::set<int> slow;
+  for (const RankFigures& rank : judged) {
+    if (rank.verdict != Verdict::normal) slow.insert(rank.rank);
+  }
   using Row = std::pair<int, const RankTotals*>;
   std::vector<Row> rows;
   std::vector<double> own;
@@ -228,12 +234,12 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
   if (!own.empty()) std::nth_element(own.begin(), middle, own.end());
   const std::optional<double> median = own.empty() ? std::nullopt : std::optional{*middle};
-  const double limit = slow_above_median * median.value_or(0);
   json.key("ranks").begin_object().field("count", rows.size()).field("median_seconds", median);
   json.key("strip").begin_array();
   const std::size_t each = (rows.size() + most_rank_bars - 1) / most_rank_bars;
-  const auto slower = [](const Row& a, const Row& b) {
-    return a.second->own_seconds() < b.second->own_seconds();
+  const auto slower = [&slow](const Row& a, const Row& b) {
+    return std::pair{slow.contains(a.first), a.second->own_seconds()} <
+           std::pair{slow.contains(b.first), b.second->own_seconds()};
   };
   for (std::size_t i = 0; i < rows.size(); i += each) {
     const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, rows.size()));
@@ -242,7 +248,7 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
     json.begin_object()
         .field("rank", worst.first)
         .field("step_seconds", worst.second->own_seconds())
-        .field("slow", worst.second->own_seconds() > limit)
+        .field("slow", slow.contains(worst.first))
         .end_object();
   }
   json.end_array();
@@ -257,7 +263,7 @@ void write_ranks(JsonWriter& json, const std::map<int, RankTotals>& ranks) {
         .field("steps", totals->steps)
         .field("last_step", totals->last_step)
         .field("step_seconds", totals->own_seconds())
-        .field("slow", totals->own_seconds() > limit)
+        .field("slow", slow.contains(rank))
         .field("mfu", totals->mfu.value())
         .field("data_share", totals->share(Phase::data))
         .field("communication_share", totals->share(Phase::communication))
@@ -318,11 +324,12 @@ Result<std::string> report_json(const std::string& directory, const ReportOption
   write_timeline(json, overview.timeline);
   write_phases(json, overview.all);
   write_dtypes(json, overview);
-  write_ranks(json, overview.ranks);
+  write_ranks(json, overview.ranks, evidence.ranks);
   write_diagnosis(json, evidence);
   write_survey(json, evidence.surveys);
   write_marks(json, marks.finish());
   json.key("notes").begin_array();
+  if (!run->note.empty()) json.value(run->note);
   if (damaged > 0)
     json.value(grouped(damaged) + " damaged lines of the record streams were passed over.");
   json.end_array().end_object();

@@ -14,6 +14,7 @@ namespace flopmeter {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class Frame : public testing::Test {
  protected:
@@ -127,6 +128,30 @@ TEST_F(Frame, text_from_the_run_cannot_steer_the_terminal) {
     EXPECT_EQ(line.find('\x1b'), std::string::npos);
     EXPECT_EQ(line.find('\x07'), std::string::npos);
   }
+}
+
+TEST_F(Frame, the_slowest_rank_is_the_one_with_the_least_speed_not_with_the_longest_step) {
+  const auto line_of_ranks = [this] {
+    for (const std::string& line : draw({80, 0})) {
+      if (line.find(" ranks") != std::string::npos) return line;
+    }
+    return std::string{};
+  };
+  for (int rank = 0; rank < 6; ++rank) {
+    for (std::int64_t step = 1; step <= 40; ++step) {
+      StepRecord record = sample_step(step);
+      record.rank = rank;
+      // Rank 1 has twice the work and takes twice as long; rank 4 has half of it, at 0.7 the speed.
+      const double work = rank == 1 ? 2 : rank == 4 ? 0.5 : 1;
+      record.model_flops = Flops{static_cast<WideInt>(1e13 * work)};
+      record.step_seconds = {0.5 * work / (rank == 4 ? 0.7 : 1)};
+      record.phases = {};
+      totals_.add(record);
+    }
+  }
+  EXPECT_THAT(line_of_ranks(), HasSubstr("slowest 4 (−30.0 % FLOP/s)"));
+  for (auto& [rank, recent] : totals_.ranks) recent.flops = {};
+  EXPECT_THAT(line_of_ranks(), Not(HasSubstr("slowest"))) << "no FLOPs, no speed";
 }
 
 TEST_F(Frame, without_mfu_plots_what_there_is) {

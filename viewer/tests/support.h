@@ -14,6 +14,7 @@ namespace flopmeter {
 inline StepRecord sample_step(std::int64_t step, int rank = 0) {
   StepRecord r;
   r.step = step;
+  r.effective_step = step;
   r.rank = rank;
   const bool stalled = step == 30;
   const double seconds = (rank == 3 ? 0.55 : 0.5) * (stalled ? 4 : 1);

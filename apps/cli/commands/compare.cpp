@@ -3,6 +3,7 @@
 // flopmeter compare: what changed between two runs, in MFU points by cause.
 #include "../command.h"
 #include "../diagnosis_text.h"
+#include "../run_argument.h"
 
 #include <flopmeter/diagnosis/run_evidence.h>
 
@@ -19,7 +20,7 @@ struct Options {
 };
 
 Result<Diagnosis> diagnosis_of(const std::string& directory) {
-  const auto opened = open_run(directory);
+  const auto opened = run_argument(directory);
   if (!opened) return opened.error();
   const auto ranks = (*opened).ranks();
   if (ranks.empty()) return Error{ErrorCode::not_found, "no records in " + directory};

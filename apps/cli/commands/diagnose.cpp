@@ -3,6 +3,7 @@
 // flopmeter diagnose: where every MFU point of a run went, and what to do about it.
 #include "../command.h"
 #include "../diagnosis_text.h"
+#include "../run_argument.h"
 
 #include <flopmeter/diagnosis/run_evidence.h>
 
@@ -22,7 +23,7 @@ struct Options {
 };
 
 Exit run(const Options& options) {
-  const auto opened = open_run(options.directory);
+  const auto opened = run_argument(options.directory);
   if (!opened) return refuse(opened.error());
   const auto ranks = (*opened).ranks();
   if (ranks.empty()) {

@@ -2,6 +2,7 @@
 //
 // All ranks of a run side by side, and the world they make.
 #include "../command.h"
+#include "../run_argument.h"
 #include "../style.h"
 
 #include <flopmeter/core/text.h>
@@ -181,7 +182,7 @@ std::function<Exit()> set_up(CLI::App& app) {
       ->check(check_positive_integer);
   app.add_flag("--json", arguments->json, "as JSON");
   return [arguments]() -> Exit {
-    const auto run = open_run(arguments->directory);
+    const auto run = run_argument(arguments->directory);
     if (!run) return refuse(run.error());
     const MergedRun merged = merge_ranks(*run, {.window_steps = arguments->window});
     if (arguments->json) return print_json([&](JsonWriter& json) { write_json(json, merged); });

@@ -2,6 +2,7 @@
 //
 // flopmeter recompute: a stored run under another convention.
 #include "../command.h"
+#include "../run_argument.h"
 #include "../style.h"
 
 #include <flopmeter/core/text.h>
@@ -85,7 +86,7 @@ std::string text_of(const RecomputedRun& run) {
 }
 
 Exit run(const Options& options) {
-  const auto directory = open_run(options.directory);
+  const auto directory = run_argument(options.directory);
   if (!directory) return refuse(directory.error());
   const auto result = recompute(*directory, options.convention);
   if (!result) {

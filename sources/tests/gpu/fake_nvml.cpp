@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <limits>
 
@@ -57,7 +58,7 @@ Return nvmlDeviceGetUtilizationRates(Device /*device*/, Utilization* rates) {
 }
 Return nvmlDeviceGetPowerUsage(Device /*device*/, unsigned* milliwatts) {
 #if defined(FAKE_HANGS)
-  static int calls = 0;
+  static std::atomic<int> calls = 0;  // a watch that hangs may live beside the next
   if (++calls > 3) {
     while (true) pause();
   }
@@ -99,7 +100,7 @@ Return nvmlGpmSampleFree(GpmSample sample) {
   return success;
 }
 Return nvmlGpmSampleGet(Device /*device*/, GpmSample sample) {
-  static int samples = 0;
+  static std::atomic<int> samples = 0;
   *static_cast<int*>(sample) = ++samples;
   return answer;
 }

@@ -13,7 +13,8 @@
 namespace flopmeter {
 
 /// The newest `most` records of a rank with what belongs to them.  The first steps of a run, which
-/// only warm up, are left out.  Of other ranks, at most 64 are looked at.
+/// only warm up, are left out.  All ranks are compared, by their newest 200
+/// train steps.
 Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most = 1000);
 
 /// All surveys of a rank, oldest first; lines that are none are passed over.

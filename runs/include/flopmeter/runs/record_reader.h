@@ -14,15 +14,16 @@
 
 namespace flopmeter {
 
-/// Reads one file from the front.  Holds no open file between calls, and no memory once it has
+/// Reads one file forwards.  Holds no open file between calls, and no memory once it has
 /// reached the end.  Not thread-safe; one reader a thread.
 class RecordReader {
  public:
-  explicit RecordReader(std::string path);
+  /// From the first line that begins at or after byte `from`.
+  explicit RecordReader(std::string path, std::int64_t from = 0);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
-  RecordReader(RecordReader&&) noexcept;
-  RecordReader& operator=(RecordReader&&) noexcept;
+  RecordReader(RecordReader&& other) noexcept;
+  RecordReader& operator=(RecordReader&& other) noexcept;
   ~RecordReader();
 
   /// The next whole record; empty at the end of what is written so far.  A line without its end is

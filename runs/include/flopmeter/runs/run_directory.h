@@ -45,6 +45,7 @@ struct RankFile {
 struct RunDirectory {
   std::string path;
   RunDescription description;
+  std::string note;             ///< why run.json could not be read; empty where it could
   std::vector<RankFile> files;  ///< by rank, then stamp
 
   /// All ranks that have a stream, in order.

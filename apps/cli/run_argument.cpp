@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_argument.h"
+
+#include "command.h"
+
+namespace flopmeter {
+
+Result<RunDirectory> run_argument(const std::string& directory) {
+  auto run = open_run(directory);
+  if (run && !run->note.empty()) say(run->note);
+  return run;
+}
+
+}  // namespace flopmeter
