@@ -133,7 +133,7 @@ class Monitor:
         self._steps_to_memory = 0
         self._log_interval = int(self._options.values()["log_interval"])
         self._finished = False
-        self._hooks = self._make_hooks(model) if find_phases and _setup.torch_module() and self.enabled else None
+        self._hooks = self._make_hooks(model) if find_phases and self.enabled and _setup.can_find_phases() else None
         self._replicated = _setup.replicated_hooks(model, self._options) if parts.source is not None else None
         self._records = RecordThread(self._core, wandb if self.rank == 0 else False, mlflow and self.rank == 0, sinks)
         _setup.finish_at_exit(self)

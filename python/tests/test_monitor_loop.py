@@ -45,6 +45,7 @@ def linear_flops(rows, steps=1):
     return steps * rows * WIDTH * WIDTH * 2 * (2 + 3)
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_a_loop_of_steps_is_counted_and_timed(start, model, tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     monitor = start(model=model)
@@ -82,6 +83,7 @@ def test_the_wait_for_data_is_the_data_phase(start, tmp_path):
     assert all(0.02 <= row["phases"]["data"] <= row["step_seconds"] for row in rows)
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_without_step_marks_each_optimizer_step_is_a_step(start, model, tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     monitor = start(model=model)
@@ -176,6 +178,7 @@ def test_evaluation_between_steps_is_a_record_of_its_own(start, tmp_path):
     assert [row["tag"] for row in records(tmp_path / "run")] == ["train", "evaluation"]
 
 
+@pytest.mark.torch2("torch.compile")
 def test_a_compiled_model_runs_with_the_hooks_on_it(start, model, tmp_path):
     monitor = start(model=model)
     compiled = torch.compile(model, backend="eager", fullgraph=True)

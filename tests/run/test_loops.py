@@ -8,6 +8,8 @@ import pytest
 from conftest import SCRIPTS
 from tiny_gpt import LENGTH
 
+pytestmark = pytest.mark.torch2("hooks for optimizers")
+
 
 def check(rows, estimated, steps, sequences, micro_steps):
     expected = estimated(sequences)
