@@ -14,8 +14,11 @@ setup: ## install what the build needs: Debian packages (as root), .venv, torch
 build: setup ## build/flopmeter, and the Python package for .venv
 	@tools/build.sh -DFLOPMETER_TESTS=OFF
 
-demo: build ## see it work
+demo: setup ## see it work
+	@tools/build.sh -DFLOPMETER_TESTS=OFF --target flopmeter_cli flopmeter_demo
 	@build/flopmeter demo
+	@echo "building the Python package, for flopmeter run"
+	@tools/build.sh -DFLOPMETER_TESTS=OFF
 
 test: ## all tests that fit in a coffee break (.ci/run calls this)
 	@tools/setup.sh test

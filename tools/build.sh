@@ -3,9 +3,12 @@
 # Builds preset `release` and puts the results where people look for them:
 #   build/flopmeter           the program
 #   .venv/bin/flopmeter       the same, for who activates .venv; the Python package is on its path
-#   tools/build.sh [-D...]    options for configuring, for example -DFLOPMETER_TESTS=OFF
+#   tools/build.sh [-D...] [--target NAME...]    options for configuring (-DFLOPMETER_TESTS=OFF); not all, but these
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+options=()
+while [ $# -gt 0 ] && [ "$1" != --target ]; do options+=("$1"); shift; done
 
 [ -f .venv/.setup/torch-from ] || { echo "build: not set up yet; run: make setup" >&2; exit 1; }
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
@@ -14,9 +17,9 @@ torch=system
 
 mkdir -p build
 cmake --preset release -DFLOPMETER_TORCH="$torch" -DFLOPMETER_PYTHON=ON \
-  -DPython_EXECUTABLE="$PWD/.venv/bin/python" "$@" >build/configure.log 2>&1 ||
+  -DPython_EXECUTABLE="$PWD/.venv/bin/python" "${options[@]}" >build/configure.log 2>&1 ||
   { tail -30 build/configure.log >&2; echo "build: configuring failed (build/configure.log)" >&2; exit 1; }
-cmake --build --preset release
+cmake --build --preset release "$@"
 
 ln -sfn release/flopmeter build/flopmeter
 ln -sfn "$PWD/build/flopmeter" .venv/bin/flopmeter

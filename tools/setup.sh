@@ -58,7 +58,7 @@ apt_install() {
 
 python_is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
 
-make_venv() {  # make_venv [--system-site-packages]; over an existing one it only changes that setting
+make_venv() {  # make_venv [OPTION...]: options of python -m venv
   local python=${PYTHON:-python3}
   python_is_new_enough "$python" || fail "$python is missing or older than 3.9; set PYTHON to a newer one"
   run "Python environment $venv" "$python" -m venv "$@" "$venv" || { cat "$log" >&2; fail "python -m venv failed"; }
@@ -82,7 +82,7 @@ use_system_torch() {
     fail "$1, but $venv holds PyPI's torch; delete $venv, or try in a fresh clone"
   echo "setup  $1: using Debian's libtorch 1.13.1 and Python packages instead of PyPI's"
   apt_install tools/apt/system-torch.txt
-  make_venv --system-site-packages
+  PYTHON=/usr/bin/python3 make_venv --clear --system-site-packages  # the Python that Debian's packages are for
   echo system >"$stamps/torch-from"
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products with scaled or packed factors: fp8 and fp4 with scales, integers, and weights of few
-// bits that are unpacked on the way.  The compute dtype is that of the activations.
+// bits that are unpacked on the way.  The compute dtype is that of the activations, int8 where the
+// operator quantizes them itself.
 #include "matmul_cost.h"
 
 #include <array>
@@ -75,14 +76,18 @@ constexpr std::array rules = {
     OpRule{.name = "aten::_weight_int4pack_mm_for_cpu", .price = int4_weight},
     OpRule{.name = "aten::_weight_int4pack_mm_with_scales_and_zeros", .price = int4_weight},
     OpRule{.name = "quantized::int4mm_packed_weight_cpu", .price = int4_weight},
-    OpRule{.name = "aten::_dyn_quant_matmul_4bit", .price = int4_blocks},
+    OpRule{
+        .name = "aten::_dyn_quant_matmul_4bit", .price = int4_blocks, .compute_dtype = Dtype::int8},
     OpRule{.name = "aten::_mixed_dtypes_linear", .price = mixed},
     OpRule{.name = "quantized::linear", .price = prepacked<8>},
     OpRule{.name = "quantized::linear_relu", .price = prepacked<8>},
     OpRule{.name = "quantized::linear_leaky_relu", .price = prepacked<8>},
     OpRule{.name = "quantized::linear_tanh", .price = prepacked<8>},
-    OpRule{.name = "quantized::linear_dynamic", .price = prepacked<8>},
-    OpRule{.name = "quantized::linear_relu_dynamic", .price = prepacked<8>},
+    OpRule{
+        .name = "quantized::linear_dynamic", .price = prepacked<8>, .compute_dtype = Dtype::int8},
+    OpRule{.name = "quantized::linear_relu_dynamic",
+           .price = prepacked<8>,
+           .compute_dtype = Dtype::int8},
     OpRule{.name = "quantized::linear_dynamic_fp16", .price = prepacked<16>},
     OpRule{.name = "quantized::linear_relu_dynamic_fp16", .price = prepacked<16>},
     OpRule{.name = "onednn::qlinear_pointwise", .price = prepacked<8>},

@@ -3,9 +3,6 @@
 // Products with a factor that keeps two of every four elements.  Only those that are kept cost
 // anything; to set the work against a peak that counts the others too, choose the sparse peak and
 // double it.
-//
-// Not here, because shapes do not tell their work: products with coordinate or compressed-row
-// tensors.
 #include "matmul_cost.h"
 
 #include <array>

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from types import ModuleType
 
@@ -31,16 +32,20 @@ def torch_adapter() -> ModuleType:
         built_for = importlib.import_module("flopmeter._torch_build").TORCH_VERSION
     except ImportError:
         return _compiled(torch)
-    running = torch.__version__.split("+")[0]
-    if running != built_for:
+    if _release(torch.__version__) != _release(built_for):
         raise AdapterUnavailable(
-            f"flopmeter: the torch adapter was built for torch {built_for}, but torch {running} runs here; "
+            f"flopmeter: the torch adapter was built for torch {built_for}, but torch {torch.__version__} runs here; "
             "build it again for this torch"
         )
     try:
         return importlib.import_module(_NAME)
     except ImportError as error:
         raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
+
+
+def _release(version: str) -> str:
+    """The numbers of a version, without what a distribution writes behind them ("1.13.0a0", "2.13.0+cpu")."""
+    return re.match(r"[\d.]*", version).group().rstrip(".")  # type: ignore[union-attr]
 
 
 def _compiled(torch: ModuleType) -> ModuleType:

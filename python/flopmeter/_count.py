@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flopmeter._adapter import torch_adapter
+from flopmeter._compiled_code import hidden_kernels
 
 if TYPE_CHECKING:
     import torch
@@ -120,6 +121,11 @@ class Count:
     def unknown_ops(self) -> dict[str, int]:
         """Calls of operators that were seen but could not be priced."""
         return self._counts()["unknown_ops"]
+
+    @property
+    def hidden_kernels(self) -> list[str]:
+        """Kernels that torch.compile has made whose FLOPs no count sees, those of ``flex_attention`` for example."""
+        return hidden_kernels()
 
     @property
     def by_dtype(self) -> dict[str, int]:

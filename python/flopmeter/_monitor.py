@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from flopmeter import _flopmeter, _setup
 from flopmeter._batch import Batch, describe, look_at
+from flopmeter._compiled_code import hidden_kernels
 from flopmeter._hooks import TorchHooks
 from flopmeter._records import RecordThread
 from flopmeter._wrap import Wrapped
@@ -133,8 +134,9 @@ class Monitor:
         self._steps_to_memory = 0
         self._log_interval = int(self._options.values()["log_interval"])
         self._finished = False
-        self._hooks = self._make_hooks(model) if find_phases and _setup.torch_module() and self.enabled else None
-        self._replicated = _setup.replicated_hooks(model, self._options) if parts.source is not None else None
+        self._hooks = self._make_hooks(model) if find_phases and self.enabled and _setup.can_find_phases() else None
+        self._counts = parts.source is not None
+        self._replicated = _setup.replicated_hooks(model, self._options) if self._counts else None
         self._records = RecordThread(self._core, wandb if self.rank == 0 else False, mlflow and self.rank == 0, sinks)
         _setup.finish_at_exit(self)
 
@@ -249,6 +251,8 @@ class Monitor:
         deadline = time.monotonic() + _FINISH_SECONDS
         self._core.finish()
         self._records.join(max(deadline - time.monotonic(), 0))
+        if self._counts and (hidden := hidden_kernels()):
+            _setup.say(f"FLOPs inside {len(hidden)} kernels of torch.compile are in no count: {', '.join(hidden[:3])}")
 
     @property
     def enabled(self) -> bool:
@@ -325,11 +329,14 @@ class Monitor:
             self._batches += 1
             self._core.micro_step(*(look_at(batch) or _NOTHING))
             return
-        self._pending = batch
         self._optimizer_steps = 0
+        self._pending = batch
+        if self._hooks is None and self._counts and not self._explicit:
+            self._begin_auto()  # no hook will see its forward, which is to be counted
+            self._pending = batch  # for a loop that marks the step itself after all
 
     def _batch_done(self) -> None:
-        if self._pending is not None and not self._explicit:
+        if self._pending is not None and not self._explicit and not self._auto:
             self._begin_auto()  # no forward was seen: the step is known by its end only
         if not self._auto:
             return
@@ -338,7 +345,7 @@ class Monitor:
             self.end_step()
 
     def _loop_ended(self) -> None:
-        if self._auto and (self._hooks is None or self._optimizer_steps > 0):
+        if self._auto and self._optimizer_steps > 0:
             self.end_step()
         elif self._auto or not self._open:
             self.abandon_step()

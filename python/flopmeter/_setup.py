@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import sys
@@ -35,6 +36,17 @@ def say(text: str) -> None:
 def torch_module() -> ModuleType | None:
     """Torch, if the program has imported it."""
     return sys.modules.get("torch")
+
+
+def can_find_phases() -> bool:
+    """Whether the program's torch, if it has one, has the hooks that tell forward, backward and optimizer; says so where not."""
+    torch = torch_module()
+    if torch is None:
+        return False
+    if hasattr(importlib.import_module("torch.optim.optimizer"), "register_optimizer_step_pre_hook"):
+        return True
+    say(f"torch {torch.__version__} has no hooks for optimizers: phases are not found, and a step is what the loop marks, or a batch")
+    return False
 
 
 def register_sink(name: str, write: Sink) -> None:

@@ -114,12 +114,27 @@ def test_without_torch_the_package_imports_fast_and_counting_says_what_is_missin
     assert len(message.splitlines()) == 1
 
 
-def test_sparse_products_are_named_as_unknown_rather_than_counted_as_nothing():
-    sparse, dense = torch.eye(8).to_sparse(), torch.randn(8, 4)
+@pytest.mark.parametrize("name, product", [
+    ("aten::addmm", lambda dense: torch.sparse.mm(torch.eye(8).to_sparse(), dense)),
+    ("aten::_sparse_sparse_matmul", lambda dense: torch.sparse.mm(torch.eye(8).to_sparse(), torch.eye(8).to_sparse())),
+    ("aten::sparse_sampled_addmm", lambda dense: torch.sparse.sampled_addmm(torch.eye(8).to_sparse_csr(), dense, dense.T)),
+])
+def test_sparse_products_are_named_as_unknown_rather_than_counted_as_nothing(name, product):
+    dense = torch.randn(8, 4)
     with flopmeter.count() as c:
-        torch.sparse.mm(sparse, dense)
+        product(dense)
     assert c.executed == 0
-    assert c.unknown_ops
+    assert c.unknown_ops == {name: 1}
+    with flopmeter.survey() as s:
+        product(dense)
+    assert set(s.unknown_ops) == {name}
+
+
+def test_products_that_quantize_their_input_are_booked_as_int8():
+    layer = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(16, 8)), dtype=torch.qint8)
+    with flopmeter.count() as c:
+        layer(torch.randn(4, 16))
+    assert c.by_dtype == {"int8": 2 * 4 * 16 * 8}
 
 
 def test_a_survey_sees_every_operator_and_names_those_without_a_rule():

@@ -26,6 +26,7 @@ def counted_step(model, x):
     return c
 
 
+@pytest.mark.torch2("torch.compile")
 def test_compiled_code_counts_on_the_first_call_and_after():
     model, x = make()
     compiled = torch.compile(model)
@@ -35,6 +36,7 @@ def test_compiled_code_counts_on_the_first_call_and_after():
     assert (steady.forward, steady.backward, steady.recompute) == (FORWARD, STEP - FORWARD, 0)
 
 
+@pytest.mark.torch2("torch.compile")
 def test_counting_does_not_make_compiled_code_compile_again():
     model, x = make()
     compiled = torch.compile(model)
@@ -58,6 +60,17 @@ def test_ddp(one_rank):
     assert counted_step(nn.parallel.DistributedDataParallel(model), x).executed == STEP
 
 
+@pytest.mark.long
+def test_kernels_that_hide_their_products_are_named():
+    flex_attention = pytest.importorskip("torch.nn.attention.flex_attention").flex_attention
+    q = torch.randn(1, 2, 64, 16)
+    with flopmeter.count() as c, torch.no_grad():
+        torch.compile(flex_attention)(q, q, q)
+    assert c.executed == 0
+    assert any("flex_attention" in name for name in c.hidden_kernels)
+
+
+@pytest.mark.torch2("FSDP2")
 def test_fsdp2(one_rank):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard

@@ -53,6 +53,7 @@ def qkv(batch=2, heads=4, kv_heads=4, length=24, keys=24, width=16):
     return q, k, v
 
 
+@pytest.mark.torch2("scaled_dot_product_attention")
 def test_full_attention_on_the_cpu():
     q, k, v = qkv()
     c, brute = both(lambda: F.scaled_dot_product_attention(q, k, v).sum().backward())
@@ -63,6 +64,7 @@ def test_full_attention_on_the_cpu():
     assert c.attention_pairs == "exact"
 
 
+@pytest.mark.torch2("scaled_dot_product_attention")
 def test_causal_attention_counts_the_pairs_of_the_mask():
     q, k, v = qkv()
     c, brute = both(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward())
@@ -71,6 +73,7 @@ def test_causal_attention_counts_the_pairs_of_the_mask():
     assert c.attention_pairs == "exact"
 
 
+@pytest.mark.torch2("scaled_dot_product_attention")
 def test_a_mask_tensor_is_counted_in_full():
     q, k, v = qkv()
     mask = torch.ones(24, 24).tril().log()
@@ -86,6 +89,7 @@ def test_eager_attention_is_two_full_products_each_way():
     assert (c.forward, c.backward, c.executed, c.attention_pairs) == (forward, 2 * forward, brute, "full")
 
 
+@pytest.mark.torch2("scaled_dot_product_attention")
 def test_grouped_keys_are_used_by_every_query_head():
     q, k, v = (t.detach() for t in qkv(heads=8, kv_heads=2))
     with flopmeter.count() as c:

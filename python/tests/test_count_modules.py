@@ -14,6 +14,7 @@ def total(by_module):
     return sum(flops.executed for flops in by_module.values())
 
 
+@pytest.mark.torch2("the name of the autograd node that runs")
 def test_every_module_gets_its_own_forward_and_backward():
     model = SmallGpt()
     with flopmeter.count(modules=model) as c:
@@ -29,6 +30,7 @@ def test_every_module_gets_its_own_forward_and_backward():
     assert c.unattributed.executed == 0
 
 
+@pytest.mark.torch2("the name of the autograd node that runs")
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_recomputed_work_belongs_to_the_module_that_is_run_again(reentrant):
     class Checkpointed(nn.Module):

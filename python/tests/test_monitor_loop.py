@@ -45,6 +45,7 @@ def linear_flops(rows, steps=1):
     return steps * rows * WIDTH * WIDTH * 2 * (2 + 3)
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_a_loop_of_steps_is_counted_and_timed(start, model, tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     monitor = start(model=model)
@@ -66,6 +67,7 @@ def test_a_loop_of_steps_is_counted_and_timed(start, model, tmp_path):
     assert monitor.status["misuse"] == 0
 
 
+@pytest.mark.torch2("hooks for optimizers, and the first wait is not noted without them")
 def test_the_wait_for_data_is_the_data_phase(start, tmp_path):
     def slow():
         for _ in range(3):
@@ -82,6 +84,7 @@ def test_the_wait_for_data_is_the_data_phase(start, tmp_path):
     assert all(0.02 <= row["phases"]["data"] <= row["step_seconds"] for row in rows)
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_without_step_marks_each_optimizer_step_is_a_step(start, model, tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     monitor = start(model=model)
@@ -91,6 +94,15 @@ def test_without_step_marks_each_optimizer_step_is_a_step(start, model, tmp_path
     rows = records(tmp_path / "run")
     assert [(row["micro_steps"], row["samples"]) for row in rows] == [(3, 12), (3, 12)]
     assert [row["model_flops"] for row in rows] == [linear_flops(4, 3)] * 2
+
+
+def test_without_hooks_each_batch_is_a_step(start, model, tmp_path):
+    monitor = start(model=model, find_phases=False)
+    for batch in monitor.wrap([torch.randn(4, WIDTH) for _ in range(3)]):
+        train(model, batch)
+    monitor.finish()
+    rows = records(tmp_path / "run")
+    assert [(row["micro_steps"], row["samples"], row["model_flops"]) for row in rows] == [(1, 4, linear_flops(4))] * 3
 
 
 def test_breaking_out_of_a_loop_keeps_finished_steps_only(start, model, tmp_path):
@@ -176,6 +188,7 @@ def test_evaluation_between_steps_is_a_record_of_its_own(start, tmp_path):
     assert [row["tag"] for row in records(tmp_path / "run")] == ["train", "evaluation"]
 
 
+@pytest.mark.torch2("torch.compile")
 def test_a_compiled_model_runs_with_the_hooks_on_it(start, model, tmp_path):
     monitor = start(model=model)
     compiled = torch.compile(model, backend="eager", fullgraph=True)

@@ -5,6 +5,7 @@ import pytest
 
 planted = pytest.importorskip("planted")
 
+pytestmark = pytest.mark.torch2("a fused AdamW")
 LONG = pytest.mark.long
 SMALL = 0.03  # MFU points that a finding other than the planted one may claim
 

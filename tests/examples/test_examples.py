@@ -47,7 +47,7 @@ def test_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("command", "directory"),
     [
-        ([EXAMPLES / "run" / "run.sh"], "logs/run"),
+        pytest.param([EXAMPLES / "run" / "run.sh"], "logs/run", marks=pytest.mark.torch2("hooks for optimizers")),
         ([sys.executable, EXAMPLES / "python" / "plain_loop.py"], "logs/plain_loop"),
     ],
     ids=["run", "plain loop"],

@@ -22,7 +22,7 @@ def ranks_of(directory):
 
 def launch(directory, ranks, *layouts):
     """Runs worker.py on so many ranks; returns where each layout's run directory is."""
-    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--standalone"]
+    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", "--standalone"]
     done = subprocess.run(
         [*command, str(HERE / "worker.py"), str(directory), *layouts],
         env=dict(os.environ, OMP_NUM_THREADS="1", TORCH_CPP_LOG_LEVEL="ERROR"),

@@ -10,6 +10,8 @@ from conftest import LAYOUTS, launch, ranks_of
 from network import SAMPLES, TOKENS, Network, attentive, batch, mixture
 from worker import REPLICATED, STEPS
 
+pytestmark = pytest.mark.torch2("device meshes")
+
 PEAK = 1e12
 
 

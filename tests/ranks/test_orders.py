@@ -19,8 +19,9 @@ def run(*command):
     assert done.returncode == 0, done.stderr[-4000:]
 
 
+@pytest.mark.torch2("a launcher that runs on Python 3.11")
 def test_the_monitor_may_be_made_before_between_and_after_process_groups(tmp_path):
-    run(*RUNNER, "--nproc-per-node=2", HERE / "orders.py", tmp_path)
+    run(*RUNNER, "--nproc_per_node=2", HERE / "orders.py", tmp_path)
     expected = {"before": (2, 0), "uneven": (2, 2), "described": (1, 0), "again": (1, 0), "after": (1, 0)}
     for name, (complete, incomplete) in expected.items():
         merged = ranks_of(tmp_path / name)
@@ -36,14 +37,14 @@ def test_the_monitor_may_be_made_before_between_and_after_process_groups(tmp_pat
 
 @pytest.mark.long
 def test_a_run_that_is_restarted_and_then_grows_reads_as_one(tmp_path):
-    run(*RUNNER, "--nproc-per-node=2", "--max-restarts=1", HERE / "elastic.py", tmp_path, 1, 8)
+    run(*RUNNER, "--nproc_per_node=2", "--max-restarts=1", HERE / "elastic.py", tmp_path, 1, 8)
     merged = ranks_of(tmp_path)
     assert [start["world_size"] for start in merged["starts"]] == [2, 2]
     assert [rank["repeated_steps"] for rank in merged["ranks"]] == [2, 2]  # 4 and 5
     assert merged["totals"]["complete_steps"] == 8 and merged["totals"]["incomplete_steps"] == 0
     assert merged["totals"]["tokens"] == 8 * 2 * 10
 
-    run(*RUNNER, "--nproc-per-node=4", HERE / "elastic.py", tmp_path, 9, 12)
+    run(*RUNNER, "--nproc_per_node=4", HERE / "elastic.py", tmp_path, 9, 12)
     merged = ranks_of(tmp_path)
     assert [start["world_size"] for start in merged["starts"]] == [2, 2, 4]
     assert (merged["world_size"], merged["missing"], merged["behind"]) == (4, [], [])

@@ -13,6 +13,7 @@ ENDS = {"exit": 3, "_exit": 4, "raise": 1, "SIGTERM": -15, "SIGINT": -2}
 QUICK = ("exit", "SIGTERM")
 
 
+@pytest.mark.torch2("hooks for optimizers")
 @pytest.mark.parametrize("ending", [pytest.param(end, marks=() if end in QUICK else pytest.mark.long) for end in ENDS])
 def test_a_run_ends_as_it_would_alone_and_its_records_can_be_read(folder, ending):
     alone = folder.start(sys.executable, SCRIPTS / "plain_loop.py", 20, ending, watched=None)
@@ -47,6 +48,7 @@ def test_a_flag_in_the_first_line_of_a_script_is_seen(folder):
     assert output == "1\n" and "unwatched" in errors
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_who_asks_for_torch_before_it_is_imported_is_watched_all_the_same(folder):
     script = folder.path / "asks.py"  # as libraries do that work with torch and without
     asks = "import importlib.util, sys\nassert importlib.util.find_spec('torch').loader and 'torch' not in sys.modules\n"
@@ -56,6 +58,7 @@ def test_who_asks_for_torch_before_it_is_imported_is_watched_all_the_same(folder
     assert len(folder.records()) == 3
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_processes_that_never_step_leave_no_file(folder):
     code = (
         "import torch, subprocess, sys\n"
@@ -69,6 +72,7 @@ def test_processes_that_never_step_leave_no_file(folder):
     assert not folder.logs.exists()
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_another_torch_is_said_once_and_the_command_runs(folder):
     code = (
         "import torch; torch.__version__ = '1.0'\n"
@@ -81,6 +85,7 @@ def test_another_torch_is_said_once_and_the_command_runs(folder):
     assert not folder.logs.exists()
 
 
+@pytest.mark.torch2("hooks for optimizers")
 def test_options_reach_the_monitor(folder):
     config = folder.path / "monitor.yaml"
     config.write_text("flopmeter:\n  log_interval: 7\n  console: true\n")

@@ -8,6 +8,8 @@ import pytest
 from conftest import SCRIPTS
 from tiny_gpt import LENGTH
 
+pytestmark = pytest.mark.torch2("hooks for optimizers")
+
 
 def check(rows, estimated, steps, sequences, micro_steps):
     expected = estimated(sequences)
@@ -80,7 +82,7 @@ def test_deepspeed_with_two_ranks(folder):
 
 
 def test_torchrun_with_two_ranks(folder, estimated):
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2, "--standalone"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", 2, "--standalone"]
     _, errors, code = folder.run(*torchrun, SCRIPTS / "ddp_loop.py")
     assert code == 0, errors
     for rank in (0, 1):

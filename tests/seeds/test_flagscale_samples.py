@@ -28,12 +28,14 @@ FILES = ["perf_metrics_STAMP.log", "perf_realtime.log", "perf_summary_STAMP.json
 
 
 def test_lines_030_and_054_the_launcher_with_words_and_the_script_it_makes(shell, bed):
+    pytest.importorskip("hydra")
     shell(sample("s4_line030.sh"))
     shell(GENERATED)
     assert files(bed / "outputs" / "logs" / "perf_monitor") == FILES
 
 
 def test_lines_043_and_062_the_launcher_with_a_configuration_file(shell, bed):
+    pytest.importorskip("hydra")
     conf = bed / "examples" / "aquila" / "conf" / "train"
     rest = (conf / "7b.yaml").read_text().partition("model:")
     (conf / "7b_with_perf_monitor.yaml").write_text(sample("s4_line062.yaml") + "model:" + rest[2])

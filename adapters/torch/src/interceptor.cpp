@@ -58,9 +58,10 @@ class BoxedWrapper final : public c10::OperatorKernel {
                   torch::jit::Stack* stack) {
     const c10::DispatchKeySet below = keys & keys_below;
     if (!counts_here(below)) {
+      if (!hides_work(below)) return op.redispatchBoxed(below, stack);
+      const Inside inside;
       op.redispatchBoxed(below, stack);
-      if (hides_work(below)) book_unpriced(*entry_);
-      return;
+      return book_unpriced(*entry_);
     }
     // The arguments leave the stack in the call, so their handles are kept: slow beside a typed
     // wrapper.
@@ -211,7 +212,9 @@ void book_call(const OpEntry& entry, c10::DeviceType device, const OpCall& call)
   const std::optional<OpCost> cost = price(entry, call);
   if (!cost) [[unlikely]]
     return book_unpriced(entry);
-  book_cost(entry, device, call.arg(entry.rule != nullptr ? entry.rule->dtype_argument : 0), *cost);
+  Arg factor = call.arg(entry.rule != nullptr ? entry.rule->dtype_argument : 0);
+  if (entry.rule != nullptr) factor.dtype = entry.rule->compute_dtype.value_or(factor.dtype);
+  book_cost(entry, device, factor, *cost);
 } catch (...) {
   book_unpriced(entry);  // a user's rule threw
 }

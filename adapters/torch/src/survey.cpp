@@ -25,9 +25,9 @@
 namespace flopmeter {
 namespace torch_adapter {
 
-// name, shape of a priced operator, log2 of the elements, inside backward, recompute, tiny, across
+// name, kind, shape of a priced operator, log2 of the elements, inside backward, recompute, across
 // devices, phase
-using SurveyKey = std::tuple<std::string, std::string, int, bool, bool, bool, bool, Phase>;
+using SurveyKey = std::tuple<std::string, OpKind, std::string, int, bool, bool, bool, Phase>;
 struct SurveySum {
   std::uint64_t calls = 0;
   double self = 0;
@@ -93,6 +93,7 @@ struct Frame : at::ObserverContext {
   bool in_backward = false;
   bool recompute = false;  // or a node in which one that does has run
   bool priced = false;     // or inside one that is
+  bool untold = false;     // what it is given does not tell its work
   bool across_devices = false;
   Phase phase = Phase::other;
   std::string shape;
@@ -113,6 +114,13 @@ std::shared_ptr<ThreadSurvey> this_thread(const std::shared_ptr<Running>& survey
     survey->threads.push_back(mine);
   }
   return mine;
+}
+
+bool is_sparse(const c10::IValue& input) {
+  constexpr std::array layouts = {
+      c10::kSparse, c10::kSparseCsr, c10::kSparseCsc, c10::kSparseBsr, c10::kSparseBsc};
+  return input.isTensor() && input.toTensor().defined() &&
+         std::find(layouts.begin(), layouts.end(), input.toTensor().layout()) != layouts.end();
 }
 
 bool is_plain(const c10::IValue& input) {
@@ -138,9 +146,12 @@ void look_at_arguments(const at::RecordFunction& function, Frame& frame, Running
 
 /// The price of the outermost operator that has one, and the shapes it is for.
 void price_arguments(const at::RecordFunction& function, const OpRule& rule, Frame& frame) {
+  const auto inputs = function.inputs();
+  frame.untold = rule.price == untold_price || std::any_of(inputs.begin(), inputs.end(), is_sparse);
+  if (frame.untold) return;
   torch_adapter::BoxedScratch scratch;
   std::vector<Arg> args;
-  for (const c10::IValue& input : function.inputs()) {
+  for (const c10::IValue& input : inputs) {
     if (input.isTensor() && input.toTensor().defined() && !is_plain(input)) return;
     args.push_back(torch_adapter::boxed_arg(input, scratch));
     if (!args.back().is_tensor()) continue;
@@ -200,17 +211,31 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   return frame;
 }
 
+/// Operators of torch itself without a rule bear no FLOPs; those of other libraries may.
+OpKind kind_of(std::string_view name, bool tiny) {
+  if (find_op_rule(name) != nullptr) return OpKind::priced;
+  constexpr std::array known = {
+      "aten", "prim", "prims", "profiler", "c10d", "torch", "autograd", "static_runtime"};
+  const std::size_t colon = name.find("::");
+  const std::string_view space = name.substr(0, colon);
+  const bool ours = std::find(known.begin(), known.end(), space) != known.end();
+  if (colon != std::string_view::npos && !ours) return OpKind::unknown;
+  return tiny ? OpKind::tiny : OpKind::memory;
+}
+
 void add_operator(const at::RecordFunction& function, Frame& frame, double total, double tiny) {
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);
-  SurveySum& sum = frame.thread->sums[{function.name(),
-                                       std::move(frame.shape),
-                                       frame.size,
-                                       frame.in_backward,
-                                       frame.recompute,
-                                       leaf && total < tiny,
-                                       frame.across_devices,
-                                       frame.phase}];
+  SurveySum& sum =
+      frame.thread
+          ->sums[{function.name(),
+                  frame.untold ? OpKind::unknown : kind_of(function.name(), leaf && total < tiny),
+                  std::move(frame.shape),
+                  frame.size,
+                  frame.in_backward,
+                  frame.recompute,
+                  frame.across_devices,
+                  frame.phase}];
   ++sum.calls;
   sum.self += std::max(0.0, total - frame.children);
   sum.flops += frame.flops;
@@ -237,18 +262,6 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   } else if (frame.thread->idle) {
     frame.thread->idle = left;
   }
-}
-
-/// Operators of torch itself without a rule bear no FLOPs; those of other libraries may.
-OpKind kind_of(std::string_view name, bool tiny) {
-  if (find_op_rule(name) != nullptr) return OpKind::priced;
-  constexpr std::array known = {
-      "aten", "prim", "prims", "profiler", "c10d", "torch", "autograd", "static_runtime"};
-  const std::size_t colon = name.find("::");
-  const std::string_view space = name.substr(0, colon);
-  const bool ours = std::find(known.begin(), known.end(), space) != known.end();
-  if (colon != std::string_view::npos && !ours) return OpKind::unknown;
-  return tiny ? OpKind::tiny : OpKind::memory;
 }
 
 }  // namespace
@@ -307,9 +320,9 @@ SurveyResult Survey::stop() {
   }
   result.on_device = survey->on_device.load(std::memory_order_relaxed);
   for (const auto& [key, sum] : sums) {
-    const auto& [name, shape, size, backward, recompute, tiny, across_devices, phase] = key;
+    const auto& [name, kind, shape, size, backward, recompute, across_devices, phase] = key;
     result.rows.push_back({.name = name,
-                           .kind = kind_of(name, tiny),
+                           .kind = kind,
                            .calls = sum.calls,
                            .self = {sum.self},
                            .elements = size > 0 ? std::int64_t{1} << (size - 1) : 0,

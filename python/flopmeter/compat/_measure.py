@@ -42,11 +42,18 @@ def peak_of(model: Any) -> float:
     parameter = next(model.parameters(), None)
     if parameter is None:
         return get_gpu_peak_flops()
+    return get_gpu_peak_flops(parameter.device, _autocast_dtype(parameter.device.type) or parameter.dtype)
+
+
+def _autocast_dtype(device_type: str) -> Any:
+    """The dtype that autocast computes in; None where it is off."""
     torch = _torch()
-    dtype = parameter.dtype
-    if torch.is_autocast_enabled(parameter.device.type):
-        dtype = torch.get_autocast_dtype(parameter.device.type)
-    return get_gpu_peak_flops(parameter.device, dtype)
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else None
+    # torch 1.13: two names for each question
+    if device_type == "cpu":
+        return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+    return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
 def _create_dummy_batch_for_profiling(batch_size: int, seq_length: int, device: Any) -> dict[str, Any]:

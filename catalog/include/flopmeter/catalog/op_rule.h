@@ -103,6 +103,8 @@ struct OpRule {
   std::optional<OpCost> (*price)(const OpCall& call) = nullptr;
   /// The argument whose dtype is the compute dtype.
   int dtype_argument = 0;
+  /// The compute dtype of operators that convert that argument first.
+  std::optional<Dtype> compute_dtype = {};
   /// Set on operators whose work a product of activations, so perhaps eager attention, may hide
   /// behind.
   bool hides_attention = false;
@@ -110,6 +112,10 @@ struct OpRule {
   /// themselves.
   bool offline = false;
 };
+
+/// For operators whose work no shape tells: no price at all, so that their calls are named as
+/// unknown.
+std::optional<OpCost> untold_price(const OpCall& call);
 
 /// A call worked out by hand, run as a test.
 struct OpExample {
