@@ -4,8 +4,8 @@
     python benchmarks/bench_run_pairs.py [--rounds N] [--steps N] [--add-to FILE]
 
 A round is the same script as three processes: alone, alone again, and under ``flopmeter run``.  They start one after
-another, then train in turns of a few steps, in random order, so that all of them meet the same machine.  Compared are
-the medians of the step times after step 20; the ratio is the median over rounds with a bootstrap 95 % interval.  What
+another, then train on one thread in turns of a few steps, in random order, so that all of them meet the same machine.  Compared are
+the medians of the step times after step 20, without the first two of each turn; the ratio is the median over rounds with a bootstrap 95 % interval.  What
 *alone again* shows is noise.  The time to the end of the first step is told apart, and the losses must be the same bit
 by bit.  ``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
 """
@@ -26,7 +26,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "flopmeter"
 SKIPPED = 20  # steps: allocator, caches and the monitor's own calibration settle
-TURN = 5  # steps that a process makes while the others wait
+TURN = 12  # steps that a process makes while the others wait
+COLD = 2  # of them: what the others did to the caches
 SIDES = ("alone", "alone again", "flopmeter run")
 
 
@@ -59,6 +60,7 @@ class Process:
     def __init__(self, watched: bool, folder: Path) -> None:
         front = [str(PROGRAM), "run", "--dir", str(folder), "--no-console", "--"] if watched else []
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FLOPMETER_")}
+        environment["OMP_NUM_THREADS"] = "1"
         command = [*front, sys.executable, __file__, "--train"]
         self.times: list[float] = []
         self.losses: list[float] = []
@@ -77,6 +79,10 @@ class Process:
             self.times.append(seconds)
             self.losses.append(loss)
 
+    def warm(self) -> list[float]:
+        """The times that are compared."""
+        return [seconds for number, seconds in enumerate(self.times[1:]) if number >= SKIPPED and number % TURN >= COLD]
+
     def finish(self) -> None:
         self.process.communicate()
         assert self.process.returncode == 0
@@ -93,7 +99,7 @@ def one_round(steps: int, folder: Path, generator: random.Random) -> dict[str, l
         process.finish()
     assert len({tuple(process.losses) for process in processes.values()}) == 1, "the losses differ"
     assert list(folder.glob("records_*")), "the run was not watched"
-    return {side: [statistics.median(each.times[SKIPPED:]), each.start_up] for side, each in processes.items()}
+    return {side: [statistics.median(each.warm()), each.start_up] for side, each in processes.items()}
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:

@@ -9,6 +9,7 @@
 #include <boost/beast/http.hpp>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -241,6 +242,8 @@ class HttpServer::State {
     try {
       thread_ = std::thread{[this] {
         pthread_setname_np(pthread_self(), "flopmeter-http");
+        constexpr int niceness = 10;  // the training comes first
+        static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));
         while (!context_.stopped()) {
           try {
             context_.run_for(std::chrono::milliseconds{500});  // a wake-up may fail

@@ -9,6 +9,7 @@
 #include <flopmeter/sources/loader_activity.h>
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,12 +25,15 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t ring_slots = 2048;
-constexpr auto poll_interval =
-    20ms;  // the training thread wakes nobody: that would be a system call
+// The training thread wakes nobody: that would be a system call.
+constexpr auto poll_interval = 20ms;
 constexpr auto busy_interval = 2ms;
+// Several records at once: where training fills all processors, each look at them takes its time.
+constexpr std::int64_t drain_interval_ns = 100'000'000;
 constexpr auto finish_deadline = 1500ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
-constexpr std::int64_t memory_interval_ns = 20'000'000;
+constexpr std::int64_t memory_interval_ns = drain_interval_ns;
+constexpr int niceness = 10;  // the writing thread waits for a pause of the training
 
 void say_on_stderr(const std::string& text) {
   const std::string line = "flopmeter: " + printable(text) + "\n";
@@ -280,14 +284,19 @@ void Monitor::Session::drain(std::int64_t now_ns) {
 
 void Monitor::Session::run() noexcept {
   pthread_setname_np(pthread_self(), "flopmeter");
+  static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));  // of this thread alone
   cpu_ns_ = thread_cpu_nanoseconds();
+  std::int64_t drained_ns = 0;
   std::int64_t flushed_ns = 0;
   bool stop = false;
   while (!stop) {
     const std::int64_t now = monotonic_nanoseconds();
     if_possible([&] { hardware_.poll(now, ring_.size() != 0); });
     const bool busy = ring_.size() > ring_.capacity() / 8;
-    drain(now);
+    if (busy || now - drained_ns >= drain_interval_ns) {
+      drained_ns = now;
+      drain(now);
+    }
     if_possible([&] { look_at_loader(); });
     if_possible([&] { take_survey(); });
     if_possible([&] { say_findings(now); });

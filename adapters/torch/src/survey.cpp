@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.h"
 #include "context.h"
+#include "op_table.h"
 
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/torch/survey.h>
@@ -211,6 +212,15 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   return frame;
 }
 
+/// Whether a user gave a rule for it.
+bool has_user_rule(std::string_view name) {
+  for (std::size_t i = 0; const torch_adapter::OpEntry* entry = torch_adapter::op_entry(i); ++i) {
+    const std::string_view own = entry->name;
+    if (entry->user.load() != nullptr && own.substr(0, own.find('.')) == name) return true;
+  }
+  return false;
+}
+
 /// Operators of torch itself without a rule bear no FLOPs; those of other libraries may.
 OpKind kind_of(std::string_view name, bool tiny) {
   if (find_op_rule(name) != nullptr) return OpKind::priced;
@@ -219,7 +229,8 @@ OpKind kind_of(std::string_view name, bool tiny) {
   const std::size_t colon = name.find("::");
   const std::string_view space = name.substr(0, colon);
   const bool ours = std::find(known.begin(), known.end(), space) != known.end();
-  if (colon != std::string_view::npos && !ours) return OpKind::unknown;
+  if (colon != std::string_view::npos && !ours)
+    return has_user_rule(name) ? OpKind::priced : OpKind::unknown;
   return tiny ? OpKind::tiny : OpKind::memory;
 }
 

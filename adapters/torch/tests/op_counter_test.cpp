@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <thread>
 
 namespace flopmeter {
@@ -204,9 +205,11 @@ at::Tensor twice(const at::Tensor& x) {
 
 TORCH_LIBRARY(flopmeter_test, library) {
   library.def("twice(Tensor x) -> Tensor");
+  library.def("strange(Tensor x) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(flopmeter_test, CPU, library) {
   library.impl("twice", twice);
+  library.impl("strange", twice);
 }
 
 TEST(RegisterOp, prices_a_custom_operator_as_a_whole) {
@@ -283,18 +286,22 @@ TEST(Survey, tells_the_way_between_operators_from_a_pause) {
   EXPECT_LE(result.busy.value + idle(result, false) + idle(result, true), result.wall.value);
 }
 
-TEST(Survey, names_operators_of_other_libraries_as_unknown) {
-  const auto op = c10::Dispatcher::singleton()
-                      .findSchemaOrThrow("flopmeter_test::twice", "")
-                      .typed<at::Tensor(const at::Tensor&)>();
+TEST(Survey, names_operators_of_other_libraries_as_unknown_unless_they_have_a_rule) {
+  const auto registered = register_op("flopmeter_test::twice", [](const OpCall&) {
+    return std::optional<Flops>(Flops{1});
+  });
+  ASSERT_TRUE(registered) << registered.error().message;
   Survey survey;
-  op.call(at::ones({4, 4}));
-  const SurveyResult result = survey.stop();
-  const bool unknown =
-      std::any_of(result.rows.begin(), result.rows.end(), [](const SurveyRow& row) {
-        return row.name == "flopmeter_test::twice" && row.kind == OpKind::unknown;
-      });
-  EXPECT_TRUE(unknown);
+  for (const char* name : {"flopmeter_test::twice", "flopmeter_test::strange"}) {
+    c10::Dispatcher::singleton()
+        .findSchemaOrThrow(name, "")
+        .typed<at::Tensor(const at::Tensor&)>()
+        .call(at::ones({4, 4}));
+  }
+  std::map<std::string, OpKind> kinds;
+  for (const SurveyRow& row : survey.stop().rows) kinds[row.name] = row.kind;
+  EXPECT_EQ(kinds.at("flopmeter_test::twice"), OpKind::priced);
+  EXPECT_EQ(kinds.at("flopmeter_test::strange"), OpKind::unknown);
 }
 
 TEST(Survey, refuses_a_second_one_at_the_same_time) {
