@@ -287,9 +287,8 @@ TEST(Survey, tells_the_way_between_operators_from_a_pause) {
 }
 
 TEST(Survey, names_operators_of_other_libraries_as_unknown_unless_they_have_a_rule) {
-  const auto registered = register_op("flopmeter_test::twice", [](const OpCall&) {
-    return std::optional<Flops>(Flops{1});
-  });
+  const auto registered = register_op("flopmeter_test::twice",
+                                      [](const OpCall&) { return std::optional<Flops>(Flops{1}); });
   ASSERT_TRUE(registered) << registered.error().message;
   Survey survey;
   for (const char* name : {"flopmeter_test::twice", "flopmeter_test::strange"}) {
