@@ -25,14 +25,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t ring_slots = 2048;
-// The training thread wakes nobody: that would be a system call.
-constexpr auto poll_interval = 20ms;
+constexpr auto poll_interval = 20ms;  // training wakes nobody: that would be a system call
 constexpr auto busy_interval = 2ms;
-// Several records at once: where training fills all processors, each look at them takes its time.
-constexpr std::int64_t drain_interval_ns = 100'000'000;
+constexpr std::int64_t drain_interval_ns = 100'000'000;  // several records at once cost less
 constexpr auto finish_deadline = 1500ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
-constexpr std::int64_t memory_interval_ns = drain_interval_ns;
 constexpr int niceness = 10;  // the writing thread waits for a pause of the training
 
 void say_on_stderr(const std::string& text) {
@@ -187,7 +184,7 @@ Result<void> Monitor::Session::start() {
 
 void Monitor::Session::measure_memory(StepRecord& record, std::int64_t now_ns) {
   if (!options_.memory) return;
-  if (memory_read_ns_ == 0 || now_ns - memory_read_ns_ >= memory_interval_ns) {
+  if (memory_read_ns_ == 0 || now_ns - memory_read_ns_ >= drain_interval_ns) {
     memory_ = read_process_memory();
     memory_read_ns_ = now_ns;
   }
