@@ -21,6 +21,17 @@ bool holds_others_up(const RankFigures& rank) {
          (rank.verdict == Verdict::late && rank.flops_per_second == 0);
 }
 
+/// What it costs the rank that is looked at: its own time, or what that waits for others; where
+/// nobody waits, its share of what the slow one loses for all.
+double cost_of(const RankFigures& slowest, double lag, const Evidence& evidence) {
+  double waited = 0;
+  for (const RankFigures& rank : evidence.ranks) {
+    if (rank.rank == evidence.steps.front().rank) waited = rank.communication_seconds;
+  }
+  if (evidence.steps.front().rank == slowest.rank) waited = lag;
+  return std::clamp(waited, lag / static_cast<double>(evidence.ranks.size()), lag);
+}
+
 std::optional<Finding> find(const Inquiry& inquiry) {
   const auto& ranks = inquiry.evidence.ranks;
   const RankFigures* slowest = nullptr;
@@ -41,8 +52,9 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   const double lag = work(*slowest) - work(typical);
   if (!(lag > 0)) return std::nullopt;  // it has so little to do that nobody waits for it
   const bool rates_known = slowest->flops_per_second > 0 && typical.flops_per_second > 0;
+  const double cost = cost_of(*slowest, lag, inquiry.evidence);
   const auto lost =
-      std::min<std::int64_t>(std::llround(lag * 1e9 * static_cast<double>(inquiry.sums.steps)),
+      std::min<std::int64_t>(std::llround(cost * 1e9 * static_cast<double>(inquiry.sums.steps)),
                              inquiry.waterfall.total / 2);
   Finding finding = finding_of(inquiry, "straggler", lost, rates_known ? 0.9 : 0.6);
   finding.rank = slowest->rank;

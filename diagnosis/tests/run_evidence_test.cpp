@@ -2,6 +2,7 @@
 #include "../../runs/tests/simulated_run.h"
 #include "../../tests/support/files.h"
 
+#include <flopmeter/diagnosis/diagnosis.h>
 #include <flopmeter/diagnosis/run_evidence.h>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,26 @@ TEST(RunEvidence, all_ranks_of_a_large_run_are_compared) {
   EXPECT_EQ(evidence.ranks.size(), 299U);
   for (const RankFigures& rank : evidence.ranks)
     EXPECT_EQ(rank.verdict, rank.rank == 101 ? Verdict::slow : Verdict::normal) << rank.rank;
+}
+
+TEST(RunEvidence, a_slow_rank_costs_only_those_that_wait_for_it) {
+  const TemporaryDirectory directory;
+  write_run({.ranks = 8, .steps = 40, .missing = {}, .slow_rank = 5}, directory.path());
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run) << run.error().message;
+  const auto lost = [&](int rank) {
+    const auto diagnosis = diagnose(read_evidence(*run, rank));
+    EXPECT_TRUE(diagnosis) << diagnosis.error().message;
+    for (const Finding& finding : (*diagnosis).findings) {
+      if (finding.rule == "straggler" && finding.rank == 5) return finding.mfu_points.value_or(-1);
+    }
+    return -1.0;
+  };
+  // These ranks have no collectives: the slow one costs itself a third, and the run an eighth of
+  // it.
+  EXPECT_GT(lost(5), 0.05);
+  EXPECT_GT(lost(0), 0.05 / 8);
+  EXPECT_LT(lost(0), lost(5) / 3);
 }
 
 }  // namespace
