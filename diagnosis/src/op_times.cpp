@@ -48,8 +48,21 @@ std::map<RowKey, double> seconds_a_call(const SurveyResult& survey) {
   return means;
 }
 
+/// Bytes that an operator moves for each element of its largest argument: two read, one written.
+constexpr double bytes_an_element = 12;
+
+/// The same of an operator that only moves data: all that is beyond the moving, where it is known
+/// how fast that is.
+double starting_of_mover(const SurveyRow& row, std::optional<double> bytes_per_second) {
+  const double least = starting_of(row);
+  if (!bytes_per_second || row.elements == 0) return least;
+  const double moving = static_cast<double>(row.calls) * static_cast<double>(row.elements) *
+                        bytes_an_element / *bytes_per_second;
+  return std::max(least, row.self.value - moving);
+}
+
 /// Adds one survey's operators.
-void add_rows(OpTimes& sum, const SurveyResult& survey) {
+void add_rows(OpTimes& sum, const SurveyResult& survey, std::optional<double> bytes_per_second) {
   for (const SurveyRow& row : survey.rows) {
     if (!is_compute(row.phase)) continue;
     const double self = row.self.value;
@@ -72,7 +85,7 @@ void add_rows(OpTimes& sum, const SurveyResult& survey) {
       case OpKind::memory:
       case OpKind::tiny:
         (is_small(row) ? sum.small : sum.memory) += self;
-        sum.starting += starting_of(row);
+        sum.starting += starting_of_mover(row, bytes_per_second);
         break;
       case OpKind::unknown:
         sum.unknown += self;
@@ -143,7 +156,7 @@ OpTimes op_times(const Evidence& evidence) {
   for (const SurveyResult& survey : surveys) {
     ++sum.surveys;
     sum.on_device = sum.on_device || survey.on_device;
-    add_rows(sum, survey);
+    add_rows(sum, survey, evidence.peaks.memory_bytes_per_second);
   }
   for (double* value : {&sum.recompute,
                         &sum.priced,
