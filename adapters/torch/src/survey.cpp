@@ -51,6 +51,7 @@ struct ThreadSurvey {
   std::map<SurveyKey, SurveySum> sums;
   std::map<GapKey, GapSum> gaps;
   std::optional<Clock::time_point> idle;  // since then, outside all operators; the training thread
+  const void* hooks = nullptr;            // on saved tensors, around its last operator
 };
 
 struct Running {
@@ -175,13 +176,18 @@ void add_gap(ThreadSurvey& thread, Clock::duration time, bool recompute, Phase p
   sum.seconds += gap;
 }
 
-/// What lies between this operator and the one before it, where both are on one level.
-void end_gap(const Frame& frame) {
+/// What lies between this operator and the one before it, where both are on one level.  A
+/// checkpoint's own code, which goes away with it, changes the hooks on saved tensors or follows
+/// what it computed again.
+void end_gap(const Frame& frame, const void* hooks) {
   const Frame* parent = frame.parent;
+  ThreadSurvey& thread = *frame.thread;
   if (parent != nullptr && parent->node) {
-    add_gap(*frame.thread, frame.entered - parent->idle, frame.recompute, frame.phase);
-  } else if (parent == nullptr && frame.thread->idle) {
-    add_gap(*frame.thread, frame.entered - *frame.thread->idle, frame.recompute, frame.phase);
+    const bool checkpoint = frame.recompute || parent->recompute;
+    add_gap(thread, frame.entered - parent->idle, checkpoint, frame.phase);
+  } else if (parent == nullptr && thread.idle) {
+    const bool checkpoint = frame.recompute || std::exchange(thread.hooks, hooks) != hooks;
+    add_gap(thread, frame.entered - *thread.idle, checkpoint, frame.phase);
   }
 }
 
@@ -192,8 +198,9 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   frame->entered = Clock::now();
   frame->node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
   frame->in_backward = frame->node || (innermost != nullptr && innermost->in_backward);
-  frame->recompute = torch_adapter::current_task() != torch_adapter::no_task &&
-                     torch_adapter::recomputes(torch_adapter::hooks_now());
+  const torch_adapter::Hooks hooks = torch_adapter::hooks_now();
+  frame->recompute =
+      torch_adapter::current_task() != torch_adapter::no_task && torch_adapter::recomputes(hooks);
   frame->priced = innermost != nullptr && innermost->priced;
   frame->phase = current_phase().load(std::memory_order_relaxed);
   if (!frame->node) {
@@ -206,7 +213,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   }
   frame->parent = innermost;
   frame->thread = this_thread(survey);
-  end_gap(*frame);
+  end_gap(*frame, hooks.innermost);
   innermost = frame.get();
   frame->begin = frame->idle = Clock::now();
   return frame;
