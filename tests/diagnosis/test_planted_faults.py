@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults planted in real training are found, named and sized; their kind, size and seed are drawn at random."""
 
+import json
+
 import pytest
 
 planted = pytest.importorskip("planted")
@@ -90,3 +92,11 @@ def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, draw, twin
     outcome, diagnosis = run(tmp_path, diagnose, plan)
     check_finding(diagnosis, "checkpoint")
     assert loss_of(diagnosis, "checkpoint")["seconds"] == pytest.approx(outcome.save_seconds, rel=0.1)
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_code_of_a_checkpoint_is_told_from_the_model_s(tmp_path, peak, recompute):
+    planted.train(tmp_path, planted.Plan(recompute=recompute), 12)
+    (survey, *_) = [json.loads(line) for file in tmp_path.glob("survey_*") for line in file.read_text().splitlines()]
+    phases = {gap["phase"] for gap in survey["gaps"] if gap.get("recompute")}
+    assert phases == ({"forward", "backward"} if recompute else set())
