@@ -33,7 +33,7 @@ REPAIRED_WITHIN = 0.15
 
 
 def within(kind):
-    return 0.1 if kind in ("sleep", "save") else 0.2
+    return 0.1 if kind == "sleep" else 0.2  # a save also leaves the caches cold
 
 
 def draw_fault(draw, kind, bf16):
