@@ -283,15 +283,14 @@ void Monitor::Session::run() noexcept {
   pthread_setname_np(pthread_self(), "flopmeter");
   static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));  // of this thread alone
   cpu_ns_ = thread_cpu_nanoseconds();
-  std::int64_t drained_ns = 0;
   std::int64_t flushed_ns = 0;
   bool stop = false;
   while (!stop) {
     const std::int64_t now = monotonic_nanoseconds();
     if_possible([&] { hardware_.poll(now, ring_.size() != 0); });
     const bool busy = ring_.size() > ring_.capacity() / 8;
-    if (busy || now - drained_ns >= drain_interval_ns) {
-      drained_ns = now;
+    if (busy || subscribed_ || now - drained_ns_ >= drain_interval_ns) {
+      drained_ns_ = now;
       drain(now);
     }
     if_possible([&] { look_at_loader(); });
@@ -388,6 +387,7 @@ std::shared_ptr<Subscription> Monitor::Session::subscribe(std::size_t capacity) 
   }
   const std::lock_guard lock{mutex_};
   subscriptions_.push_back(subscription);
+  subscribed_ = true;
   return subscription;
 }
 

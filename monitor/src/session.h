@@ -76,6 +76,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   SinkDriver sinks_;
   ProcessMemory memory_;
   std::int64_t memory_read_ns_ = 0;
+  std::int64_t drained_ns_ = 0;
   std::int64_t cpu_ns_ = 0;
   pid_t training_thread_ = 0;
   std::int64_t data_looks_ = 0;
@@ -91,6 +92,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   bool stopping_ = false;
   bool stopped_ = false;
   std::vector<std::shared_ptr<Subscription>> subscriptions_;
+  std::atomic<bool> subscribed_{false};  ///< somebody waits for each record
   std::vector<Finding> findings_;
   std::vector<std::string> notes_;
 
