@@ -37,6 +37,7 @@ flopmeter::Result<void> check_command(int argc, char** argv) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what is outside the try fails for want of memory only
 int main(int argc, char** argv) {
   if (const auto known = check_command(argc, argv); !known) return flopmeter::refuse(known.error());
   CLI::App app{"How much of the hardware does useful work: MFU, exactly, all the time",

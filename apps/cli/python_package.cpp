@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python_package.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -15,12 +16,11 @@ namespace fs = std::filesystem;
 /// "python", "python3.11", "pypy3" and paths to them.
 bool is_python(const std::string& word) {
   const std::string name = fs::path(word).filename();
-  for (const std::string_view start : {"python", "pypy"}) {
-    if (name.starts_with(start) &&
-        name.find_first_not_of("0123456789.", start.size()) == std::string::npos)
-      return true;
-  }
-  return false;
+  constexpr std::array<std::string_view, 2> starts = {"python", "pypy"};
+  return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) {
+    return name.starts_with(start) &&
+           name.find_first_not_of("0123456789.", start.size()) == std::string::npos;
+  });
 }
 
 /// Whether the words behind an interpreter hold -I, -E or -S, alone or in a cluster.
