@@ -22,11 +22,10 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from bench_run_pairs import ROOT, interval
+from bench_run_pairs import ROOT, interval, take_rounds
 
 EXAMPLE = ROOT / "build" / "release" / "examples" / "cpp_no_torch" / "monitor_example"
 SIDES = ("quiet", "quiet again", "asked", "flooded")
@@ -147,15 +146,7 @@ def main() -> None:
     if arguments.flood:
         flood(*arguments.flood, arguments.seconds)
         return
-    kept = arguments.add_to
-    rounds = json.loads(kept.read_text()) if kept and kept.exists() else []
-    generator = random.Random(len(rounds))
-    for _ in range(arguments.rounds):
-        with tempfile.TemporaryDirectory() as folder:
-            rounds.append(one_round(arguments.seconds, Path(folder), generator))
-        if kept:
-            kept.write_text(json.dumps(rounds))
-    show(rounds)
+    show(take_rounds(arguments.rounds, arguments.add_to, lambda *where: one_round(arguments.seconds, *where)))
 
 
 if __name__ == "__main__":

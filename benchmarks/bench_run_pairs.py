@@ -4,10 +4,11 @@
     python benchmarks/bench_run_pairs.py [--rounds N] [--steps N] [--add-to FILE]
 
 A round is the same script as three processes: alone, alone again, and under ``flopmeter run``.  They start one after
-another, then train on one thread in turns of a few steps, in random order, so that all of them meet the same machine.  Compared are
-the medians of the step times after step 20, without the first two of each turn; the ratio is the median over rounds with a bootstrap 95 % interval.  What
-*alone again* shows is noise.  The time to the end of the first step is told apart, and the losses must be the same bit
-by bit.  ``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
+another, then train on one thread in turns of some steps, in random order, so that all of them meet the same machine.
+Compared are the medians of the step times after step 20, without the first two of each turn; the ratio is the median
+over rounds with a bootstrap 95 % interval.  What *alone again* shows is noise.  The time to the end of the first step is
+told apart, and the losses must be the same bit by bit.  ``--add-to``: rounds are kept in FILE, and the figures are those
+of all rounds in it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "flopmeter"
@@ -102,6 +105,18 @@ def one_round(steps: int, folder: Path, generator: random.Random) -> dict[str, l
     return {side: [statistics.median(each.warm()), each.start_up] for side, each in processes.items()}
 
 
+def take_rounds(count: int, kept: Path | None, one: Callable[[Path, random.Random], Any]) -> list[Any]:
+    """So many rounds, each in a folder of its own, and those that FILE keeps already."""
+    rounds = json.loads(kept.read_text()) if kept and kept.exists() else []
+    generator = random.Random(len(rounds))
+    for _ in range(count):
+        with tempfile.TemporaryDirectory() as folder:
+            rounds.append(one(Path(folder), generator))
+        if kept:
+            kept.write_text(json.dumps(rounds))
+    return rounds
+
+
 def interval(ratios: list[float]) -> tuple[float, float]:
     """Bootstrap 95 % interval of the median."""
     generator = random.Random(0)
@@ -132,15 +147,7 @@ def main() -> None:
     if arguments.train:
         train()
         return
-    kept = arguments.add_to
-    rounds = json.loads(kept.read_text()) if kept and kept.exists() else []
-    generator = random.Random(len(rounds))
-    for _ in range(arguments.rounds):
-        with tempfile.TemporaryDirectory() as folder:
-            rounds.append(one_round(arguments.steps, Path(folder), generator))
-        if kept:
-            kept.write_text(json.dumps(rounds))
-    show(rounds)
+    show(take_rounds(arguments.rounds, arguments.add_to, lambda *where: one_round(arguments.steps, *where)))
 
 
 if __name__ == "__main__":
