@@ -15,16 +15,16 @@ constexpr double least_share = 0.25;
 constexpr double small_batch = 2048;  // tokens at once
 
 /// What eight times the batch saves for each sample: the time between operators and what starts
-/// them, the optimizer and the loop are shared by more of them, and larger linears are faster.
+/// them, the optimizer and the loop are shared by more of them, and the linears take less.
 std::int64_t saved_by_batch(const Inquiry& inquiry) {
   const OpTimes& ops = inquiry.ops;
   const auto steps = static_cast<double>(inquiry.sums.steps);
-  const double between = ops.between > 0 ? ops.between / (ops.between + ops.small) : 0;
-  const double shared =
-      static_cast<double>(inquiry.with_padding(Cause::launch_overhead)) * between +
-      ops.starting * 1e9 * steps +
-      static_cast<double>(inquiry.waterfall.lost(Cause::optimizer) +
-                          inquiry.waterfall.lost(Cause::loop));
+  const double launching = ops.between + ops.small;
+  const double starts = launching > 0 ? (ops.between + ops.starting_small) / launching : 0;
+  const double shared = static_cast<double>(inquiry.with_padding(Cause::launch_overhead)) * starts +
+                        ops.starting_others * 1e9 * steps +
+                        static_cast<double>(inquiry.waterfall.lost(Cause::optimizer) +
+                                            inquiry.waterfall.lost(Cause::loop));
   return std::llround(shared * 7 / 8 + saved_by_rows(inquiry, 8) * 1e9 * steps);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linears.h"
 
+#include <algorithm>
 #include <charconv>
-#include <functional>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -29,51 +30,105 @@ std::optional<Product> product_of(std::string_view shape) {
   return Product{sizes[n - 4], sizes[n - 2], sizes[n - 1]};
 }
 
-struct LinearTimes {
-  double now = 0, then = 0;  ///< seconds of a step
+/// A linear of a survey: calls alike.
+struct Linear {
+  const SurveyRow* row;
+  Product product;
+
+  [[nodiscard]] double calls() const { return static_cast<double>(row->calls); }
+  [[nodiscard]] double seconds_a_call() const { return row->self.value / calls(); }
+  [[nodiscard]] double flops_a_call() const { return static_cast<double>(row->flops) / calls(); }
 };
 
-/// The linears of the surveys once they are started, by the rates that their products reach now and
-/// would reach.
-LinearTimes linear_times(
-    const Inquiry& inquiry,
-    const std::function<std::optional<FlopsPerSecond>(const Product&)>& rate_then) {
-  LinearTimes times;
-  if (!inquiry.sums.own_dtype || inquiry.ops.on_device) return times;
-  const PeakTable& peaks = inquiry.evidence.peaks;
-  for (const SurveyResult& survey : typical(inquiry.evidence.surveys)) {
-    for (const SurveyRow& row : survey.rows) {
-      const auto product = product_of(row.shape);
-      if (!is_linear(row) || row.recompute || !product) continue;
-      const auto now = peaks.reached(*inquiry.sums.own_dtype, product->m, product->k, product->n);
-      const auto then = rate_then(*product);
-      if (!now || !then) continue;
-      const double seconds = (row.self.value - starting_of(row)) / inquiry.ops.surveys;
-      times.now += seconds;
-      times.then += seconds * now->value / then->value;
-    }
+/// Those that are not computed again.
+std::vector<Linear> linears_of(const SurveyResult& survey) {
+  std::vector<Linear> linears;
+  for (const SurveyRow& row : survey.rows) {
+    const auto product = product_of(row.shape);
+    if (is_linear(row) && !row.recompute && product && row.calls > 0)
+      linears.push_back({&row, *product});
   }
-  return times;
+  return linears;
+}
+
+/// Seconds in which a call of this operator does no work yet: where the line through the times of
+/// its products, small and large, meets no work.
+double start_of(std::string_view name, const std::vector<Linear>& linears) {
+  double weights = 0, flops = 0, seconds = 0;
+  double shortest = std::numeric_limits<double>::infinity();
+  const auto weight = [](const Linear& each) {  // by how far a time may be off
+    return each.calls() / (each.seconds_a_call() * each.seconds_a_call());
+  };
+  const auto add_up = [&](const auto& add) {
+    for (const Linear& each : linears) {
+      if (each.row->name == name && each.row->self.value > 0) add(each, weight(each));
+    }
+  };
+  add_up([&](const Linear& each, double w) {
+    weights += w;
+    flops += w * each.flops_a_call();
+    seconds += w * each.seconds_a_call();
+    shortest = std::min(shortest, each.seconds_a_call());
+  });
+  if (!(weights > 0)) return 0;
+  flops /= weights;
+  seconds /= weights;
+  double spread = 0, together = 0;
+  add_up([&](const Linear& each, double w) {
+    spread += w * (each.flops_a_call() - flops) * (each.flops_a_call() - flops);
+    together += w * (each.flops_a_call() - flops) * (each.seconds_a_call() - seconds);
+  });
+  return spread > 0 ? std::min(seconds - together / spread * flops, shortest) : 0;
 }
 
 }  // namespace
 
 double saved_by_rows(const Inquiry& inquiry, double times) {
+  const PeakTable& peaks = inquiry.evidence.peaks;
+  if (!inquiry.sums.own_dtype || inquiry.ops.on_device || !peaks.memory_bytes_per_second) return 0;
   const double tokens = inquiry.tokens_at_once();
-  const LinearTimes linears = linear_times(inquiry, [&](Product product) {
-    // The weights' gradient sums over the tokens; the other products have a row for each.
-    (product.m == tokens ? product.m : product.k) *= times;
-    return inquiry.evidence.peaks.reached(*inquiry.sums.own_dtype, product.m, product.k, product.n);
-  });
-  return linears.now - linears.then;
+  double saved = 0;
+  for (const SurveyResult& survey : typical(inquiry.evidence.surveys)) {
+    const std::vector<Linear> linears = linears_of(survey);
+    for (const Linear& each : linears) {
+      auto [m, k, n] = each.product;
+      // The weights' gradient sums over the tokens; the other products have a row for each.
+      const double weights = (m == tokens ? k * n : m * n) / (m * k + k * n + m * n);
+      const double moving =
+          weights * static_cast<double>(each.row->bytes) / *peaks.memory_bytes_per_second;
+      const double starting =
+          std::max(each.calls() * start_of(each.row->name, linears), starting_of(*each.row));
+      const double now = each.row->self.value;
+      const double shared = std::min(starting + moving, now);
+      double then = shared + times * (now - shared);
+      (m == tokens ? m : k) *= times;
+      if (const auto rate = peaks.reached(*inquiry.sums.own_dtype, m, k, n))
+        then =
+            std::min(then, starting + times * static_cast<double>(each.row->flops) / rate->value);
+      saved += now - then / times;
+    }
+  }
+  return saved / inquiry.ops.surveys;
 }
 
 std::optional<double> saved_in(const Inquiry& inquiry, Dtype dtype) {
-  const LinearTimes linears = linear_times(inquiry, [&](const Product& product) {
-    return inquiry.evidence.peaks.reached(dtype, product.m, product.k, product.n);
-  });
-  if (!(linears.now > 0)) return std::nullopt;
-  return linears.now - linears.then;
+  if (!inquiry.sums.own_dtype || inquiry.ops.on_device) return std::nullopt;
+  const auto rate = [&](Dtype in, const Product& product) {
+    return inquiry.evidence.peaks.reached(in, product.m, product.k, product.n);
+  };
+  double now = 0, then = 0;
+  for (const SurveyResult& survey : typical(inquiry.evidence.surveys)) {
+    for (const Linear& each : linears_of(survey)) {
+      const auto rate_now = rate(*inquiry.sums.own_dtype, each.product);
+      const auto rate_then = rate(dtype, each.product);
+      if (!rate_now || !rate_then) continue;
+      const double seconds = each.row->self.value - starting_of(*each.row);
+      now += seconds;
+      then += seconds * rate_now->value / rate_then->value;
+    }
+  }
+  if (!(now > 0)) return std::nullopt;
+  return (now - then) / inquiry.ops.surveys;
 }
 
 }  // namespace flopmeter

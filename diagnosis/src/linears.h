@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the linears of a run would take with another shape or number format, by the rates that
-// products of such shapes were measured to reach on this machine.
+// What the linears of a run would take with another shape or number format, by the surveys and by
+// what was measured on this machine.
 #pragma once
 
 #include <flopmeter/diagnosis/rule.h>
@@ -9,7 +9,8 @@
 namespace flopmeter {
 
 /// Seconds a step that they save when `times` as many tokens go through the model at once, for as
-/// many tokens as now; 0 where no rates were measured.
+/// many tokens as now: their products are started and their weights moved less often, and are as
+/// fast as was measured for more rows.  0 where it is not known how fast memory is.
 double saved_by_rows(const Inquiry& inquiry, double times);
 
 /// Seconds a step that they save in another format; empty where no rates were measured.

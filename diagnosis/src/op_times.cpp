@@ -80,12 +80,13 @@ void add_rows(OpTimes& sum, const SurveyResult& survey, std::optional<double> by
       case OpKind::priced:
         sum.priced += self;
         sum.flops += static_cast<double>(row.flops);
-        sum.starting += starting_of(row);
+        if (!is_linear(row)) sum.starting_others += starting_of(row);
         break;
       case OpKind::memory:
       case OpKind::tiny:
         (is_small(row) ? sum.small : sum.memory) += self;
-        sum.starting += starting_of_mover(row, bytes_per_second);
+        (is_small(row) ? sum.starting_small : sum.starting_others) +=
+            starting_of_mover(row, bytes_per_second);
         break;
       case OpKind::unknown:
         sum.unknown += self;
@@ -167,7 +168,8 @@ OpTimes op_times(const Evidence& evidence) {
                         &sum.copies,
                         &sum.calls,
                         &sum.flops,
-                        &sum.starting})
+                        &sum.starting_small,
+                        &sum.starting_others})
     *value /= sum.surveys;
   add_gaps(sum, surveys);
   return sum;

@@ -40,12 +40,42 @@ class Linears : public testing::Test {
   Inquiry inquiry_{evidence_, sums_, ops_, waterfall_};
 };
 
-TEST_F(Linears, with_more_rows_run_at_the_rate_measured_for_them) {
-  look_at(with_shapes(true));
+/// Two sizes of one operator: the line through their times is 30 us and 1 us for each 1e6 FLOPs.
+Evidence of_two_sizes(double rate) {
+  Evidence window = example_window();
+  window.peaks.memory_bytes_per_second = 1e10;
+  if (rate > 0) window.peaks.shapes = {{Dtype::bf16, 16384, 64, {rate}}};
+  window.surveys[0].rows = {{.name = "aten::addmm",
+                             .kind = OpKind::priced,
+                             .calls = 4,
+                             .self = {4 * 130e-6},
+                             .phase = Phase::forward,
+                             .shape = "[64] [16384,64] [64,64]",
+                             .flops = 4 * 100'000'000,
+                             .bytes = 4 * 2112},
+                            {.name = "aten::addmm",
+                             .kind = OpKind::priced,
+                             .calls = 2,
+                             .self = {2 * 430e-6},
+                             .phase = Phase::forward,
+                             .shape = "[64] [256,16384] [16384,64]",
+                             .flops = 2 * 400'000'000,
+                             .bytes = 2 * 4096}};
+  return window;
+}
+
+TEST_F(Linears, share_their_start_and_their_weights_among_all_rows) {
+  look_at(of_two_sizes(0));
   ASSERT_DOUBLE_EQ(inquiry_.tokens_at_once(), tokens);
-  // Forward's rows grow to those of twice the rate; the weights' gradient sums over more of them,
-  // which is measured to change nothing here.
-  EXPECT_NEAR(saved_by_rows(inquiry_, 8), (0.020 - 50 * 2e-6) / 2, 1e-9);
+  const double forward = 4 * 2112 * (64 * 64.0) / (2 * 16384 * 64.0 + 64 * 64.0);
+  const double gradient = 2 * 4096 * (256 * 64.0) / (256 * 16384.0 + 16384 * 64.0 + 256 * 64.0);
+  const double shared = 6 * 30e-6 + (forward + gradient) / 1e10;
+  EXPECT_NEAR(saved_by_rows(inquiry_, 8), shared * 7 / 8, 1e-12);
+}
+
+TEST_F(Linears, with_more_rows_reach_the_rate_measured_for_them) {
+  look_at(of_two_sizes(2e12));  // twice that of the line
+  EXPECT_NEAR(saved_by_rows(inquiry_, 8), 6 * 30e-6 * 7 / 8 + 600e-6, 1e-12);
 }
 
 TEST_F(Linears, in_another_format_take_what_it_was_measured_to_take) {

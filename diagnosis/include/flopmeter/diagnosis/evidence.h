@@ -77,13 +77,14 @@ struct OpTimes {
   double memory = 0;     ///< that move data, each call long enough to matter
   double small = 0;      ///< that their launch outweighs
   double unknown = 0;
-  double between = 0;   ///< without an operator, on the way from one to the next
-  double pauses = 0;    ///< without an operator for longer than that; in none of the others
-  double in_other = 0;  ///< part of the operators' time outside forward and backward
-  double copies = 0;    ///< between host and device; in none of the above
-  double starting = 0;  ///< part of the operators' time that only starts their calls
-  double calls = 0;     ///< outside the optimizer, without those that compute again
-  double flops = 0;     ///< executed by the priced ones
+  double between = 0;          ///< without an operator, on the way from one to the next
+  double pauses = 0;           ///< without an operator for longer than that; in none of the others
+  double in_other = 0;         ///< part of the operators' time outside forward and backward
+  double copies = 0;           ///< between host and device; in none of the above
+  double starting_small = 0;   ///< part of the small ones' time that only starts their calls
+  double starting_others = 0;  ///< the same of all others but the linears
+  double calls = 0;            ///< outside the optimizer, without those that compute again
+  double flops = 0;            ///< executed by the priced ones
 
   /// All that was seen of forward and backward.
   [[nodiscard]] double seen() const {
@@ -98,7 +99,7 @@ bool is_linear(const SurveyRow& row);
 /// Whether launching the row's calls outweighs their work.
 bool is_small(const SurveyRow& row);
 
-/// Seconds of the row that only start its calls.
+/// Seconds of the row that only start its calls, at least.
 double starting_of(const SurveyRow& row);
 
 /// The surveys with each operator's time as it was in the middle one of them: what another program
