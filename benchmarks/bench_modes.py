@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each mode of the monitor costs, and what measuring more or less often costs: the two tables one decides by.
 
-    python benchmarks/bench_modes.py [--rounds N] [--steps N]
+    python benchmarks/bench_modes.py [--rounds N] [--steps N] [--add-to FILE]
 
-Every run is a process of its own, so that memory is its own too.  Each round runs all variants once, in random
-order; shown are medians over the rounds, cost as a share of the run without a monitor in the same round.  Memory is
-what the process's highest resident size is above that run's, files what an hour of steps of 0.25 s leaves on disk.
+A round is the same training as one process a variant, so that memory is its own too.  They start one after another, then
+train on one thread in turns of some steps, in random order, so that all of them meet the same machine.  Shown are medians
+over the rounds; cost is what a variant takes more than the loop alone in the same round, with a bootstrap 95 % interval,
+and what *none again* shows is noise.  Memory is what the process's highest resident size is above the loop's alone, files
+what an hour of steps of 0.25 s leaves on disk.  ``--add-to``: rounds are kept in FILE, and the figures are those of all
+rounds in it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import resource
 import statistics
@@ -22,8 +26,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-MODES = ["none", "estimate", "smart", "auto", "profiler", "hybrid"]
-FREQUENCIES = [1, 10, 50, 100, 500]
+from bench_run_pairs import interval, take_rounds
+
+MODES = ["none", "none again", "estimate", "smart", "auto", "profiler", "hybrid"]
+FREQUENCIES = {"profiler 1": 1, "profiler 10": 10, "profiler 50": 50, "profiler 100": 100, "profiler": 500}
+VARIANTS = [*MODES, *(name for name in FREQUENCIES if name not in MODES)]
+TURN = 25  # steps that a process makes while the others wait
 STEP_SECONDS = 0.25  # of an hour's steps, as in FlagScale's sample
 LAYERS, WIDTH, HEADS, LENGTH, VOCABULARY, BATCH = 4, 128, 4, 64, 512, 4
 CONFIG = {  # the same model for the estimator
@@ -31,8 +39,8 @@ CONFIG = {  # the same model for the estimator
 }
 
 
-def run(mode: str, frequency: int, steps: int) -> dict[str, Any]:
-    """One training; ``none`` is the loop alone."""
+def run(variant: str) -> None:
+    """One training: for each line it is sent, so many steps, and their seconds as an answer; at last what it came to."""
     import torch
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "tests"))
@@ -52,18 +60,22 @@ def run(mode: str, frequency: int, steps: int) -> dict[str, Any]:
 
     for _ in range(10):
         step()
+    mode, frequency = variant.split()[0], FREQUENCIES.get(variant, 500)
+    steps = 0
     with tempfile.TemporaryDirectory() as directory:
         options: dict[str, Any] = {"console": False, "flops_profile_freq": frequency, "model": CONFIG, "attention": "eager"}
         monitor = None if mode == "none" else flopmeter.Monitor(directory, mode=mode, **options)
-        subscription = monitor.subscribe(steps) if monitor else None
-        start, cpu = time.perf_counter(), time.process_time()
-        for _ in range(steps):
-            if monitor is None:
-                step()
-                continue
-            with monitor.step(input_ids=tokens):
-                step()
-        seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+        subscription = monitor.subscribe(100000) if monitor else None
+        for line in sys.stdin:
+            start, cpu = time.perf_counter(), time.process_time()
+            for _ in range(int(line)):
+                if monitor is None:
+                    step()
+                    continue
+                with monitor.step(input_ids=tokens):
+                    step()
+            steps += int(line)
+            print(json.dumps([time.perf_counter() - start, time.process_time() - cpu]), flush=True)
         utilization: list[float] = []
         written = 0
         if monitor is not None and subscription is not None:
@@ -72,59 +84,81 @@ def run(mode: str, frequency: int, steps: int) -> dict[str, Any]:
                 record = json.loads(text)
                 utilization += [record["mfu"]] if record["mfu"] is not None else []
             written = sum(path.stat().st_size for path in Path(directory).rglob("*") if path.is_file())
-    return {
-        "seconds": seconds,
-        "cpu": cpu_seconds,
+    outcome = {
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "mfu": statistics.mean(utilization) if utilization else None,
         "counts": monitor.status["measurements"] if monitor else 0,
         "files": written / steps * 3600 / STEP_SECONDS,
     }
+    print(json.dumps(outcome))
 
 
-def child(mode: str, frequency: int, steps: int) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--run", mode, str(frequency), "--steps", str(steps)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+class Process:
+    """A variant in a process of its own, and its seconds so far."""
+
+    def __init__(self, variant: str) -> None:
+        command = [sys.executable, __file__, "--run", variant]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.seconds = self.cpu = 0.0
+        self.steps(1)  # it has started
+        self.seconds = self.cpu = 0.0
+
+    def steps(self, count: int) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        seconds, cpu = json.loads(self.process.stdout.readline())
+        self.seconds += seconds
+        self.cpu += cpu
+
+    def finish(self) -> dict[str, Any]:
+        outcome, _ = self.process.communicate()
+        assert self.process.returncode == 0
+        return {"seconds": self.seconds, "cpu": self.cpu, **json.loads(outcome)}
 
 
-def measure(variants: list[tuple[str, int]], rounds: int, steps: int) -> list[list[dict[str, Any]]]:
-    """For each variant its runs, one a round; the first variant is the loop alone."""
-    results: list[list[dict[str, Any]]] = [[] for _ in variants]
-    for number in range(rounds):
-        for index in random.Random(number).sample(range(len(variants)), len(variants)):
-            results[index].append(child(*variants[index], steps))
-    return results
+def one_round(steps: int, _folder: Path, generator: random.Random) -> dict[str, dict[str, Any]]:
+    processes = {variant: Process(variant) for variant in generator.sample(VARIANTS, len(VARIANTS))}
+    for _ in range(steps // TURN):
+        for variant in generator.sample(VARIANTS, len(VARIANTS)):
+            processes[variant].steps(TURN)
+    return {variant: process.finish() for variant, process in processes.items()}
 
 
-def median(runs: list[dict[str, Any]], key: str) -> float | None:
-    values = [run[key] for run in runs if run[key] is not None]
+Rounds = list[dict[str, dict[str, Any]]]
+
+
+def median(rounds: Rounds, variant: str, key: str) -> float | None:
+    values = [each[variant][key] for each in rounds if each[variant][key] is not None]
     return statistics.median(values) if values else None
 
 
-def cost(runs: list[dict[str, Any]], plain: list[dict[str, Any]], key: str) -> float:
-    """The median share by which a variant takes more than the loop alone in the same round."""
-    return statistics.median(run[key] / base[key] - 1 for run, base in zip(runs, plain, strict=True))
+def cost(rounds: Rounds, variant: str, key: str) -> str:
+    """The share by which a variant takes more than the loop alone in the same round."""
+    shares = [100 * (each[variant][key] / each["none"][key] - 1) for each in rounds]
+    low, high = interval(shares)
+    return f"{statistics.median(shares):+.2f} % [{low:+.2f}, {high:+.2f}]"
 
 
-def print_modes(results: list[list[dict[str, Any]]], steps: int) -> None:
-    print(f"\n{'mode':<10}{'total time':>12}{'cost':>9}{'CPU cost':>10}{'memory':>10}{'steps/s':>9}{'mean MFU':>10}{'counts':>8}{'files':>11}")
-    for mode, runs in zip(MODES, results, strict=True):
-        seconds, mfu = median(runs, "seconds"), median(runs, "mfu")
-        memory = statistics.median(run["memory"] - base["memory"] for run, base in zip(runs, results[0], strict=True)) / 1e6
+def print_modes(rounds: Rounds, steps: int) -> None:
+    print(f"\n{'mode':<11}{'total time':>11}  {'cost':<25}{'CPU cost':<25}{'memory':>8}{'steps/s':>9}{'mean MFU':>10}{'counts':>8}{'files':>11}")
+    for mode in MODES:
+        seconds, mfu = median(rounds, mode, "seconds") or 1, median(rounds, mode, "mfu")
+        memory = statistics.median(each[mode]["memory"] - each["none"]["memory"] for each in rounds) / 1e6
         print(
-            f"{mode:<10}{seconds:>10.2f} s{100 * cost(runs, results[0], 'seconds'):>7.2f} %"
-            f"{100 * cost(runs, results[0], 'cpu'):>8.2f} %{memory:>7.1f} MB{steps / (seconds or 1):>9.1f}"
-            f"{'n/a' if mfu is None else f'{100 * mfu:.2f} %':>10}{median(runs, 'counts'):>8.0f}"
-            f"{(median(runs, 'files') or 0) / 1e6:>6.1f} MB/h"
+            f"{mode:<11}{seconds:>9.2f} s  {cost(rounds, mode, 'seconds'):<25}{cost(rounds, mode, 'cpu'):<25}"
+            f"{memory:>5.1f} MB{steps / seconds:>9.1f}{'n/a' if mfu is None else f'{100 * mfu:.2f} %':>10}"
+            f"{median(rounds, mode, 'counts'):>8.0f}{(median(rounds, mode, 'files') or 0) / 1e6:>6.1f} MB/h"
         )
 
 
-def print_frequencies(results: list[list[dict[str, Any]]]) -> None:
-    print(f"\n{'count every':<14}{'counts':>8}{'cost':>10}{'CPU cost':>10}")
-    for frequency, runs in zip(FREQUENCIES, results[1:], strict=True):
+def print_frequencies(rounds: Rounds) -> None:
+    print(f"\n{'count every':<14}{'counts':>8}  {'cost':<25}{'CPU cost'}")
+    for variant, frequency in FREQUENCIES.items():
         print(
-            f"{frequency:>5} steps   {median(runs, 'counts'):>8.0f}{100 * cost(runs, results[0], 'seconds'):>8.2f} %"
-            f"{100 * cost(runs, results[0], 'cpu'):>8.2f} %"
+            f"{frequency:>5} steps   {median(rounds, variant, 'counts'):>8.0f}  {cost(rounds, variant, 'seconds'):<25}"
+            f"{cost(rounds, variant, 'cpu')}"
         )
 
 
@@ -132,14 +166,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--run", nargs=2, metavar=("MODE", "FREQUENCY"), help=argparse.SUPPRESS)
+    parser.add_argument("--add-to", type=Path, metavar="FILE")
+    parser.add_argument("--run", metavar="VARIANT", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
-        print(json.dumps(run(arguments.run[0], int(arguments.run[1]), arguments.steps)))
+        run(arguments.run)
         return
-    print(f"GPT of {LAYERS} layers, width {WIDTH}, {BATCH} x {LENGTH} tokens a step; {arguments.steps} steps, {arguments.rounds} rounds")
-    print_modes(measure([(mode, 500) for mode in MODES], arguments.rounds, arguments.steps), arguments.steps)
-    print_frequencies(measure([("none", 0)] + [("profiler", f) for f in FREQUENCIES], arguments.rounds, arguments.steps))
+    steps = arguments.steps // TURN * TURN
+    rounds: Rounds = take_rounds(arguments.rounds, arguments.add_to, lambda *where: one_round(steps, *where))
+    print(f"GPT of {LAYERS} layers, width {WIDTH}, {BATCH} x {LENGTH} tokens a step; {steps} steps, {len(rounds)} rounds")
+    print_modes(rounds, steps)
+    print_frequencies(rounds)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ struct Seen {
   double softmax_calls = 0, linears = 0;
   double softmax = 0, softmax_backward = 0;  ///< seconds
   double around = 0;                         ///< seconds of other operators that are only its own
-  double calls = 0;                          ///< of all its operators
+  double launching = 0;  ///< seconds of its small operators and on the way from one to the next
   double flops = 0, product_flops = 0;
   bool fused = false, masked = false;
 };
@@ -50,20 +50,50 @@ double part_of_loop(double calls, double softmax_calls) {
   return softmax_calls > 0 ? std::floor(calls / softmax_calls) * softmax_calls / calls : 0;
 }
 
+/// The ways from one operator to the next.  Those of a loop over heads are short: the long ones
+/// lead through modules and the training loop.
+struct Ways {
+  double count = 0;
+  double shortest = 0;  ///< seconds of one, in the phase where they are shorter
+};
+
+Ways ways_of(const SurveyResult& survey) {
+  Ways ways;
+  for (const SurveyGap& gap : survey.gaps) {
+    const bool compute = gap.phase == Phase::forward || gap.phase == Phase::backward;
+    if (!compute || gap.recompute || gap.pause || gap.count == 0) continue;
+    const auto count = static_cast<double>(gap.count);
+    const double one = gap.time.value / count;
+    ways.shortest = ways.count > 0 ? std::min(ways.shortest, one) : one;
+    ways.count += count;
+  }
+  return ways;
+}
+
 void look_around(const SurveyResult& survey, bool per_head, Seen& seen) {
   std::map<Alike, double> calls;
   for (const SurveyRow& row : survey.rows) {
     if (!row.recompute) calls[alike(row)] += static_cast<double>(row.calls);
   }
+  double own_calls = 0;
+  double all_calls = 0;
   for (const SurveyRow& row : survey.rows) {
-    if (row.phase == Phase::optimizer || row.recompute || is_linear(row)) continue;
+    if (row.phase == Phase::optimizer || row.recompute) continue;
     const auto row_calls = static_cast<double>(row.calls);
+    all_calls += row_calls;
+    if (is_linear(row)) continue;
     double part = per_head ? part_of_loop(calls[alike(row)], seen.softmax_calls) : 0;
     if (is_mask(row)) part = 1;
-    seen.calls += part * row_calls;
+    own_calls += part * row_calls;
     const bool kept = row.kind == OpKind::priced || is_softmax(row);
-    if (!kept && !is_small(row)) seen.around += part * row.self.value;
+    if (kept) {
+      seen.around += part * starting_of(row);  // of many, where a fused kernel is one
+    } else {
+      (is_small(row) ? seen.launching : seen.around) += part * row.self.value;
+    }
   }
+  const Ways ways = ways_of(survey);
+  if (all_calls > 0) seen.launching += own_calls / all_calls * ways.count * ways.shortest;
 }
 
 Seen look(const SurveyResult& survey) {
@@ -95,7 +125,7 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
   const auto n = static_cast<double>(surveys.size());
   EagerAttention found;
   double seconds = 0;
-  double calls = 0;
+  double launching = 0;
   for (const SurveyResult& survey : surveys) {
     Seen seen = look(survey);
     if (seen.fused || seen.softmax_calls == 0 || seen.linears == 0) return std::nullopt;
@@ -106,12 +136,12 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
     // A fused kernel multiplies heads of the same size, exponentiates their scores in forward, and
     // does so again in backward: it saves what lies around that.
     seconds += (seen.around + std::max(seen.softmax_backward - seen.softmax, 0.0)) / n;
-    calls += seen.calls / n;
+    if (found.per_head) launching += seen.launching / n;
     if (seen.masked) found.hidden_share += seen.product_flops / seen.flops / 2 / n;
   }
-  found.launching = std::llround(
-      static_cast<double>(inquiry.with_padding(Cause::launch_overhead)) *
-      (inquiry.ops.calls > 0 && found.per_head ? std::min(1.0, calls / inquiry.ops.calls) : 0));
+  const double all = inquiry.ops.between + inquiry.ops.small;
+  found.launching = std::llround(static_cast<double>(inquiry.with_padding(Cause::launch_overhead)) *
+                                 (all > 0 ? std::min(1.0, launching / all) : 0));
   const double once = seconds * 1e9 * static_cast<double>(inquiry.sums.steps) +
                       static_cast<double>(found.launching);
   // Where activations are computed again, so is this.

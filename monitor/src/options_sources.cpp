@@ -35,22 +35,6 @@ std::string_view our_part(std::string_view path) {
              : std::string_view{};
 }
 
-/// The block of ours that a path outside them may have been meant for: the name it begins with is a
-/// slip of the block's, and what follows would be ours in it.  Empty for somebody else's.
-std::string_view meant_block(std::string_view path) {
-  if (path.starts_with("train.")) path.remove_prefix(6);
-  const std::size_t dot = path.find('.');
-  if (dot == std::string_view::npos) return {};
-  constexpr std::array<std::string_view, 5> blocks = {
-      "flopmeter", "monitoring", "monitor", "system", "train"};
-  const std::string_view name = path.substr(0, dot);
-  if (std::find(blocks.begin(), blocks.end(), name) != blocks.end()) return {};
-  for (const std::string_view block : nearest(name, blocks)) {
-    if (!our_part(std::string{block}.append(path.substr(dot))).empty()) return block;
-  }
-  return {};
-}
-
 /// The row that a path of ours means, and all paths of the same block for a suggestion.
 const OptionRow* find_row(std::string_view path, std::vector<std::string>& known) {
   const std::string_view block = path.substr(0, path.find('.') + 1);
@@ -67,6 +51,26 @@ const OptionRow* find_row(std::string_view path, std::vector<std::string>& known
     }
   }
   return nullptr;
+}
+
+/// The block of ours that a path outside them may have been meant for: the name it begins with is a
+/// slip of the block's, and what follows would be ours in it.  Empty for somebody else's.
+std::string_view meant_block(std::string_view path) {
+  if (path.starts_with("train.")) path.remove_prefix(6);
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return {};
+  constexpr std::array<std::string_view, 5> blocks = {
+      "flopmeter", "monitoring", "monitor", "system", "train"};
+  const std::string_view name = path.substr(0, dot);
+  std::vector<std::string> known;
+  if (name == "monitor" &&
+      find_row(std::string{"monitoring"}.append(path.substr(dot)), known) != nullptr)
+    return "monitoring";
+  if (std::find(blocks.begin(), blocks.end(), name) != blocks.end()) return {};
+  for (const std::string_view block : nearest(name, blocks)) {
+    if (!our_part(std::string{block}.append(path.substr(dot))).empty()) return block;
+  }
+  return {};
 }
 
 Result<void> set_path(Options& options,

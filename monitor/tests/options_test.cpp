@@ -96,6 +96,7 @@ TEST(Options, a_slip_in_the_name_of_a_block_is_an_error_and_a_name_of_ones_own_i
   EXPECT_THAT(message("sytem: {perf_log_interval: 3}"), HasSubstr("the block 'system'"));
   EXPECT_THAT(message("train: {sytem: {perf_log_interval: 3}}"), HasSubstr("the block 'system'"));
   EXPECT_THAT(message("trian: {system: {perf_log_interval: 3}}"), HasSubstr("the block 'train'"));
+  EXPECT_THAT(message("monitor: {flops_profile_freq: 50}"), HasSubstr("the block 'monitoring'"));
   EXPECT_THAT(message("flopmetr: {log_interval: 3}"), HasSubstr("the block 'flopmeter'"));
   EXPECT_THAT(message("moniter: {freq: {flops_profile_freq: 3}}"), HasSubstr("'monitor'"));
   EXPECT_EQ(options.log_interval, Options{}.log_interval);

@@ -43,6 +43,16 @@ def torch_adapter() -> ModuleType:
         raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
 
 
+def ready_adapter() -> ModuleType | None:
+    """The adapter, where nothing has to be compiled for it."""
+    if importlib.util.find_spec("flopmeter._torch_build") is None and _NAME not in sys.modules:
+        return None
+    try:
+        return torch_adapter()
+    except AdapterUnavailable:
+        return None
+
+
 def _release(version: str) -> str:
     """The numbers of a version, without what a distribution writes behind them ("1.13.0a0", "2.13.0+cpu")."""
     return re.match(r"[\d.]*", version).group().rstrip(".")  # type: ignore[union-attr]

@@ -34,7 +34,6 @@ class Watcher(Monitor):
         self._expected = 0  # optimizer steps that make a step; 0: not known yet
         self._strange = 0  # optimizer steps since the model's last forward and the step's end
         self._loader_seen = False
-        self._backward_seen = False
         self._early = False  # time is being noted for a step that is not open yet
         self._evaluating = False
         self._thread = threading.get_ident()
@@ -77,14 +76,11 @@ class Watcher(Monitor):
             self._core.end_phase(_EVALUATION)
         if self._open and self._optimizer_steps and not self._loader_seen:
             self._close()
+        backward_begun = self._hooks is not None and self._hooks.take_begun()
         if not self._open:
             self._begin(look_at(batch))
-        elif self._backward_seen:
+        elif backward_begun:
             self._core.micro_step(*(look_at(batch) or _NOTHING))
-        self._backward_seen = False
-
-    def _backward_begins(self) -> None:
-        self._backward_seen = True
 
     def _evaluation_begins(self) -> None:
         if self._evaluating or self._open and not self._optimizer_steps:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from flopmeter import _flopmeter
+from flopmeter._adapter import ready_adapter
 
 if TYPE_CHECKING:
     from flopmeter._monitor import Monitor
@@ -34,10 +35,10 @@ def suspended() -> Iterator[None]:
 
 def _tensors(output: Any) -> list[Any]:
     """The output's first tensors that lead back to parameters, the loss of a Hugging Face output among them."""
-    if getattr(output, "grad_fn", None) is not None:
+    if getattr(output, "requires_grad", False):
         return [output]
     values = output if isinstance(output, (list, tuple)) else output.values() if isinstance(output, Mapping) else ()
-    return [value for value in values if getattr(value, "grad_fn", None) is not None][:_MOST_OUTPUTS]
+    return [value for value in values if getattr(value, "requires_grad", False)][:_MOST_OUTPUTS]
 
 
 class TorchHooks:
@@ -47,12 +48,13 @@ class TorchHooks:
         torch = sys.modules["torch"]
         self._monitor = weakref.ref(monitor)
         self._core = monitor._core
-        self._thread = threading.get_ident()
-        self._in_backward = False
+        self._thread = get_ident()
         self._in_optimizer = False
-        self._guessed_backward = False  # the engine's threads are not ours: backward is what follows forward
+        self._guessed_backward = False  # it cannot be seen from this thread: backward is what follows forward
+        self._unseen = False  # a backward since the last forward would not have been seen
         self._is_compiling = torch.compiler.is_compiling
-        self._queue_callback = torch.autograd.Variable._execution_engine.queue_callback
+        adapter = ready_adapter()
+        self._backward = adapter.BackwardWatch(self._core.address) if adapter else None
         self.phases = True
         self._handles = []
         if optimizers:
@@ -72,9 +74,10 @@ class TorchHooks:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        self._backward = None
 
     def _skip(self) -> bool:
-        return _suspended > 0 or threading.get_ident() != self._thread
+        return _suspended > 0 or get_ident() != self._thread
 
     def _forward_begins(self, model: Any, args: Any, kwargs: Any) -> None:
         if self._is_compiling() or self._skip():
@@ -94,38 +97,32 @@ class TorchHooks:
         if self._is_compiling() or self._skip() or not model.training or not self.phases:
             return
         self._core.end_phase(FORWARD)
-        tensors = _tensors(output)
-        for tensor in tensors:
-            tensor.grad_fn.register_prehook(self._backward_begins)
-            if not tensor.is_cpu and not self._guessed_backward:
-                self._guessed_backward = True
-                self._core.begin_phase(BACKWARD)
-        if not tensors:
-            self._note_backward()  # it will not be seen
+        told = self._watch(output)
+        if told is None or self._backward is None:
+            self._unseen = True
+        if told is False and not self._guessed_backward:
+            self._guessed_backward = True
+            self._core.begin_phase(BACKWARD)
+
+    def _watch(self, output: Any) -> bool | None:
+        """Whether backward is told when it reaches the output; None where nothing leads back from there."""
+        if self._backward is None:
+            return False
+        told = None
+        for tensor in _tensors(output):
+            this = self._backward.watch(tensor._cdata)
+            if this is not None:
+                told = this and told is not False
+        return told
+
+    def take_begun(self) -> bool:
+        """Whether a backward began since this was last asked, or may have."""
+        unseen, self._unseen = self._unseen, False
+        return (self._backward is not None and self._backward.take_begun()) or unseen
 
     def _end_guess(self) -> None:
         if self._guessed_backward:
             self._guessed_backward = False
-            self._core.end_phase(BACKWARD)
-
-    def _note_backward(self) -> None:
-        monitor = self._monitor()
-        if monitor is not None:
-            monitor._backward_begins()
-
-    def _backward_begins(self, _gradients: Any) -> None:
-        if _suspended > 0 or self._in_backward:
-            return
-        self._note_backward()
-        if self._skip() or not self.phases:  # on a device it runs in the engine's thread
-            return
-        self._in_backward = True
-        self._core.begin_phase(BACKWARD)
-        self._queue_callback(self._backward_ended)
-
-    def _backward_ended(self) -> None:
-        if self._in_backward:
-            self._in_backward = False
             self._core.end_phase(BACKWARD)
 
     def _optimizer_begins(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -149,5 +146,4 @@ class TorchHooks:
 
     def step_ends(self) -> None:
         """No phase of ours outlives its step."""
-        if self._guessed_backward:
-            self._end_guess()
+        self._end_guess()

@@ -303,9 +303,6 @@ class Monitor:
                 self._core.micro_step(*seen)
                 self._has_batch = self._batch_by_hook = True
 
-    def _backward_begins(self) -> None:
-        """A backward of what the model gave starts, in any thread."""
-
     def _evaluation_begins(self) -> None:
         """The model's forward starts in evaluation mode."""
 

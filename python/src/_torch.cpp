@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The torch adapter for Python.  Includes no torch header: the adapter's public ones hide it.
+#include <flopmeter/monitor/monitor.h>
+#include <flopmeter/torch/backward_watch.h>
 #include <flopmeter/torch/c10d_exchange.h>
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
@@ -139,6 +141,16 @@ PYBIND11_MODULE(_torch, m) {
                [](double tiny_seconds) { return std::make_unique<Survey>(Seconds{tiny_seconds}); }),
            py::arg("tiny_seconds") = 10e-6)
       .def("stop", [](Survey& self) { return to_dict(self.stop()); });
+  py::class_<BackwardWatch>(m, "BackwardWatch", "Marks the phase backward in the monitor's steps.")
+      .def(py::init([](std::uintptr_t address) {
+             auto* monitor = reinterpret_cast<Monitor*>(address);  // NOLINT: as the source below
+             return std::make_unique<BackwardWatch>(
+                 [monitor] { monitor->begin_phase(Phase::backward); },
+                 [monitor] { monitor->end_phase(Phase::backward); });
+           }),
+           py::arg("monitor"))
+      .def("watch", &BackwardWatch::watch, py::arg("tensor"))
+      .def("take_begun", &BackwardWatch::take_begun);
   py::class_<TorchFlopSource>(
       m, "FlopSource", "The op stream; a monitor takes its address and must not outlive it.")
       .def(py::init([](bool replicated) {

@@ -347,6 +347,10 @@ void bind_monitor(py::module_& m) {
           "finish",
           [](P& self) { self.monitor().finish(); },
           py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("address",
+                             [](P& self) {  // for the other extension module
+                               return reinterpret_cast<std::uintptr_t>(&self.monitor());  // NOLINT
+                             })
       .def_property_readonly("enabled", [](P& self) { return self.monitor().enabled(); })
       .def_property_readonly("measuring", [](P& self) { return self.monitor().measuring(); })
       .def("status", &status_of);

@@ -230,7 +230,7 @@ def take_turns(training: Training, others: list[Training], within: float, most: 
             each.go_on(steps)
         for row, other in zip(ratios, others, strict=True):
             row.append(training.outcome.last / other.outcome.last)
-        if number >= 3 and all(is_settled(row, within) for row in ratios):
+        if number >= 5 and all(is_settled(row, within) for row in ratios):
             return
 
 
