@@ -43,11 +43,6 @@ class Watcher(Monitor):
     def _make_hooks(self, model: Any) -> TorchHooks:
         return TorchHooks(self, model, optimizers=False)  # who looked for the model has hooks on the optimizers
 
-    @property
-    def watches(self) -> bool:
-        """Whether the optimizers' hooks are still to be told to it."""
-        return not self._finished and self._hooks is not None
-
     def _begin(self, seen: Batch | None) -> None:
         self._end_early()
         self._strange = self._optimizer_steps = 0

@@ -91,7 +91,10 @@ def _look_at(batch: Any) -> Batch | None:
             return describe(attention_mask=get("attention_mask"), input_ids=ids, image_grid_thw=get("image_grid_thw"))
         batch = list(batch.values())
     if isinstance(batch, (list, tuple)):
-        batch = next((each for each in batch if hasattr(each, "shape")), None)
+        for each in batch:
+            if hasattr(each, "shape"):
+                batch = each
+                break
     shape = getattr(batch, "shape", None)
     if shape is None or len(shape) == 0:
         return None

@@ -32,6 +32,7 @@ class Finder:
         self._modules = None
         self._filter = None
         self._watcher = None
+        self._hooks = None  # the watcher's
         self._stopped = False
         # These stay: torch does not let a hook take itself or another away.
         optimizers = sys.modules["torch.optim.optimizer"]
@@ -69,13 +70,12 @@ class Finder:
             self._start(module, args, caller.get("kwargs"))
 
     def _optimizer_begins(self, optimizer, args, kwargs):
-        if self._watcher is not None and self._watcher.watches:
-            self._watcher._hooks._optimizer_begins(optimizer, args, kwargs)
+        if self._hooks is not None:
+            self._hooks._optimizer_begins(optimizer, args, kwargs)
 
     def _optimizer_ended(self, optimizer, args, kwargs):
-        if self._watcher is not None:
-            if self._watcher.watches:
-                self._watcher._hooks._optimizer_ended(optimizer, args, kwargs)
+        if self._hooks is not None:
+            self._hooks._optimizer_ended(optimizer, args, kwargs)
         elif self._stopped:
             pass
         elif self._modules is None:  # given up too early: it is a training loop after all
@@ -85,12 +85,13 @@ class Finder:
 
     def _start(self, model, args, kwargs):
         self._leave_modules()
-        self._watcher = None
+        self._watcher = self._hooks = None
         self._stopped = True
         try:
             from flopmeter import _attach
 
             self._watcher = _attach.start(model, args, kwargs, self.watch_modules)
+            self._hooks = self._watcher and self._watcher._hooks
         except ImportError as error:
             here = "Python {}.{}, torch {}".format(sys.version_info[0], sys.version_info[1], self._torch.__version__)
             _say("the command runs unwatched by {}: {}".format(here, error))
