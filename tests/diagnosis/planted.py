@@ -221,7 +221,7 @@ def spread(ratios: list[float]) -> float:
 def take_turns(training: Training, others: list[Training], within: float, most: int = 16, steps: int = 14) -> None:
     """Resumes all in turn, there and back, so that what slows the machine meets all alike.
 
-    Goes on until that can hide or make up no more than half of `within` of the loss to each other, or of one MFU point.
+    Goes on until that can hide or make up no more than a third of `within` of the loss to each other, or of one MFU point.
     """
     ratios: list[list[float]] = [[] for _ in others]
     everyone = [training, *others]
@@ -236,4 +236,4 @@ def take_turns(training: Training, others: list[Training], within: float, most: 
 
 def is_settled(ratios: list[float], within: float) -> bool:
     slower = statistics.mean(ratios)
-    return spread(ratios) / slower < max(within * abs(1 - 1 / slower), 0.015) / 2
+    return spread(ratios) / slower < max(within * abs(1 - 1 / slower), 0.015) / 3
