@@ -48,6 +48,16 @@ std::map<RowKey, double> seconds_a_call(const SurveyResult& survey) {
   return means;
 }
 
+/// Seconds of all operators in the middle one of the surveys.
+double middle_sum(const std::vector<SurveyResult>& surveys) {
+  std::vector<double> sums;
+  for (const SurveyResult& survey : surveys) {
+    sums.push_back(0);
+    for (const SurveyRow& row : survey.rows) sums.back() += row.self.value;
+  }
+  return lower_median(std::move(sums));
+}
+
 /// Bytes that an operator moves for each element of its largest argument: two read, one written.
 constexpr double bytes_an_element = 12;
 
@@ -136,6 +146,8 @@ double starting_of(const SurveyRow& row) {
 }
 
 std::vector<SurveyResult> typical(std::vector<SurveyResult> surveys) {
+  if (surveys.size() < 2) return surveys;
+  const double together = middle_sum(surveys);
   std::map<RowKey, std::vector<double>> all;
   for (const SurveyResult& survey : surveys) {
     for (const auto& [key, seconds] : seconds_a_call(survey)) all[key].push_back(seconds);
@@ -146,6 +158,12 @@ std::vector<SurveyResult> typical(std::vector<SurveyResult> surveys) {
       const double seconds = own.at(key_of(row));
       if (seconds > 0) row.self.value *= lower_median(all.at(key_of(row))) / seconds;
     }
+  }
+  // What slows each survey at another operator is in none of their middles, but in every step.
+  const double sum_of_middles = middle_sum(surveys);
+  if (!(sum_of_middles > 0)) return surveys;
+  for (SurveyResult& survey : surveys) {
+    for (SurveyRow& row : survey.rows) row.self.value *= together / sum_of_middles;
   }
   return surveys;
 }

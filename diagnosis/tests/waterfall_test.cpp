@@ -144,6 +144,22 @@ TEST(Waterfall, time_beyond_what_the_surveys_saw_stays_unexplained) {
             std::int64_t{60} * 20'000'000);
 }
 
+TEST(Surveys, count_an_operator_as_in_the_middle_and_all_together_as_in_the_middle) {
+  const auto survey = [](double first, double second, double third) {
+    SurveyResult result;
+    for (const auto& [name, seconds] : {std::pair{"a", first}, {"b", second}, {"c", third}})
+      result.rows.push_back({.name = name, .calls = 1, .self = {seconds}});
+    return result;
+  };
+  const auto first_row = [](const std::vector<SurveyResult>& surveys) {
+    return typical(surveys)[0].rows[0].self.value;
+  };
+  // One of them was disturbed, or each was, at another operator.
+  EXPECT_DOUBLE_EQ(first_row({survey(9, 9, 9), survey(1, 1, 1), survey(1, 1, 1)}), 1);
+  EXPECT_DOUBLE_EQ(first_row({survey(2, 1, 1), survey(1, 2, 1), survey(1, 1, 2)}), 4.0 / 3);
+  EXPECT_DOUBLE_EQ(first_row({survey(2, 1, 1)}), 2);
+}
+
 TEST(Waterfall, way_between_operators_is_launching_and_a_pause_is_not) {
   const auto with_gap = [](bool pause) {
     return make_waterfall(

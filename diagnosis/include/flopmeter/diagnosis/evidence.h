@@ -102,8 +102,9 @@ bool is_small(const SurveyRow& row);
 /// Seconds of the row that only start its calls, at least.
 double starting_of(const SurveyRow& row);
 
-/// The surveys with each operator's time as it was in the middle one of them: what another program
-/// on the machine added to one of them is left out.
+/// The surveys with each operator's time as it was in the middle one of them, and all operators
+/// together as in the middle one: what another program on the machine added to one of them is left
+/// out.
 std::vector<SurveyResult> typical(std::vector<SurveyResult> surveys);
 
 }  // namespace flopmeter
