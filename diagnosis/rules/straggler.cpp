@@ -15,10 +15,10 @@ double work(const RankFigures& rank) {
   return rank.step_seconds - rank.communication_seconds;
 }
 
-/// Slow at its work; or only late, where nobody knows how much work it has.
+constexpr double same_rate = 0.95;  // of a typical rank: who is late at that has more work
+
 bool holds_others_up(const RankFigures& rank) {
-  return rank.verdict == Verdict::slow ||
-         (rank.verdict == Verdict::late && rank.flops_per_second == 0);
+  return rank.verdict == Verdict::slow || rank.verdict == Verdict::late;
 }
 
 /// What it costs the rank that is looked at: its own time, or what that waits for others; where
@@ -52,6 +52,9 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   const double lag = work(*slowest) - work(typical);
   if (!(lag > 0)) return std::nullopt;  // it has so little to do that nobody waits for it
   const bool rates_known = slowest->flops_per_second > 0 && typical.flops_per_second > 0;
+  if (rates_known && slowest->verdict == Verdict::late &&
+      slowest->flops_per_second > same_rate * typical.flops_per_second)
+    return std::nullopt;
   const double cost = cost_of(*slowest, lag, inquiry.evidence);
   const auto lost =
       std::min<std::int64_t>(std::llround(cost * 1e9 * static_cast<double>(inquiry.sums.steps)),

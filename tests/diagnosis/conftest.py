@@ -5,11 +5,20 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+_SPIN = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+while True:
+    pass
+"""
 
 
 @pytest.fixture(scope="session")
@@ -66,3 +75,19 @@ def peak_with_bf16(peak, tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache_bf16")
     peaks = measure_peaks(cache, "fp32", "bf16")
     return cache, peaks["bf16"] > 1.5 * peaks["fp32"]
+
+
+@pytest.fixture(scope="session")
+def awake():
+    """Processors that do not fall asleep while the training waits.
+
+    A virtual machine's processor that slept is late when it is called again, now and then by a tenth of a step: that is
+    no part of a planted sleep.
+    """
+    # Not children of this process: those would pass for its loaders.
+    start = ["sh", "-c", '"$@" >/dev/null 2>&1 & echo $!', "sh", sys.executable, "-c", _SPIN]
+    processors = map(str, os.sched_getaffinity(0))
+    spinning = [int(subprocess.check_output([*start, processor])) for processor in processors]
+    yield
+    for process in spinning:
+        os.kill(process, signal.SIGKILL)

@@ -14,7 +14,7 @@ import pytest
 from test_planted_faults import SMALL, check_sums, unexplained
 
 planted = pytest.importorskip("planted")
-pytestmark = [pytest.mark.long, pytest.mark.torch2("a fused AdamW"), pytest.mark.usefixtures("peak")]
+pytestmark = [pytest.mark.long, pytest.mark.torch2("a fused AdamW"), pytest.mark.usefixtures("peak", "awake")]
 
 RULES = {
     "sleep": "data_loading",
