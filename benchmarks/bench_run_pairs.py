@@ -48,9 +48,9 @@ def train() -> None:
 
     threading.Thread(target=threading.Event().wait, daemon=True).start()
     torch.manual_seed(0)
-    model = SmallGpt(vocabulary=1000, layers=4, width=192, heads=4, length=64)
+    model = SmallGpt(vocabulary=1000, layers=4, width=128, heads=4, length=64)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    tokens = torch.randint(1000, (8, 64))
+    tokens = torch.randint(1000, (4, 64))
     for line in sys.stdin:
         answer = []
         for _ in range(int(line)):

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../runs/tests/simulated_run.h"
 #include "../../tests/support/files.h"
+#include "../src/example_window.h"
 
 #include <flopmeter/diagnosis/diagnosis.h>
 #include <flopmeter/diagnosis/run_evidence.h>
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace flopmeter {
 namespace {
@@ -39,6 +42,24 @@ TEST(RunEvidence, a_slow_rank_costs_only_those_that_wait_for_it) {
   EXPECT_GT(lost(5), 0.05);
   EXPECT_GT(lost(0), 0.05 / 8);
   EXPECT_LT(lost(0), lost(5) / 3);
+}
+
+TEST(Straggler, is_late_by_a_lower_rate_and_not_by_more_work) {
+  const auto named = [](double rate) {
+    const auto diagnosis = diagnose(example_window({}, [&](Evidence& window) {
+      window.ranks = {{.rank = 0, .step_seconds = 0.12, .communication_seconds = 0.02},
+                      {.rank = 1, .step_seconds = 0.12, .verdict = Verdict::late}};
+      window.ranks[0].flops_per_second = 1e12;
+      window.ranks[1].flops_per_second = rate;
+    }));
+    EXPECT_TRUE(diagnosis);
+    const std::vector<Finding>& findings = (*diagnosis).findings;
+    return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+      return finding.rule == "straggler";
+    });
+  };
+  EXPECT_TRUE(named(0.8e12));
+  EXPECT_FALSE(named(1e12));
 }
 
 }  // namespace
