@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 
 namespace flopmeter {
 namespace {
@@ -47,12 +48,27 @@ SurveyGap gap_of(const Json& json) {
           .time = {json.at("seconds").get<double>()}};
 }
 
-RankWindows windows_of(const RunDirectory& run, int rank) {
-  WindowSums sums{run.description, rank, run.description.log_interval.value_or(default_window)};
-  for (const StepRecord& record : read_window(run, rank, steps_of_ranks)) {
-    if (record.effective_step >= warming_up) sums.add(record);
+/// All ranks side by side over their newest steps.
+std::vector<RankFigures> read_ranks(const RunDirectory& run, std::span<const int> ranks) {
+  const int window_steps = run.description.log_interval.value_or(default_window);
+  std::vector<RankWindows> windows;
+  std::map<std::int64_t, std::vector<double>> steps;
+  for (const int rank : ranks) {
+    WindowSums sums{run.description, rank, window_steps};
+    for (const StepRecord& record : read_window(run, rank, steps_of_ranks)) {
+      if (record.effective_step < warming_up) continue;
+      sums.add(record);
+      const auto& waited = record.phases[static_cast<std::size_t>(Phase::communication)];
+      steps[record.step].push_back((record.step_seconds - waited.value_or(Seconds{})).value);
+    }
+    windows.push_back(sums.windows());
   }
-  return sums.windows();
+  std::vector<RankFigures> figures = compare_ranks(windows);
+  for (const auto& [number, work] : steps) {
+    if (work.size() != figures.size()) continue;  // not all have it
+    for (std::size_t i = 0; i < work.size(); ++i) figures[i].work_seconds.push_back(work[i]);
+  }
+  return figures;
 }
 
 }  // namespace
@@ -109,12 +125,8 @@ Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most) {
       evidence.surveys.erase(evidence.surveys.begin(), evidence.surveys.end() - 1);
     }
   }
-  const std::vector<int> ranks = run.ranks();
-  if (ranks.size() < 2) return evidence;
-  std::vector<RankWindows> windows;
-  windows.reserve(ranks.size());
-  for (const int each : ranks) windows.push_back(windows_of(run, each));
-  evidence.ranks = compare_ranks(windows);
+  if (const std::vector<int> ranks = run.ranks(); ranks.size() > 1)
+    evidence.ranks = read_ranks(run, ranks);
   return evidence;
 }
 

@@ -62,5 +62,29 @@ TEST(Straggler, is_late_by_a_lower_rate_and_not_by_more_work) {
   EXPECT_FALSE(named(1e12));
 }
 
+TEST(Straggler, costs_what_the_last_of_the_others_leaves_of_its_lag) {
+  // Rank 1 takes 40 ms more; without that, rank 0 would be last by 10 ms in every second step, and
+  // rank 1 in the others.
+  const auto diagnosis = diagnose(example_window({}, [](Evidence& window) {
+    for (StepRecord& record : window.steps) prolong(record, Phase::communication, 0.05);
+    window.ranks = {{.rank = 0, .step_seconds = 0.15, .communication_seconds = 0.05},
+                    {.rank = 1, .step_seconds = 0.15, .communication_seconds = 0.01}};
+    window.ranks[1].verdict = Verdict::slow;
+    window.ranks[0].work_seconds = {0.105, 0.095, 0.105, 0.095};
+    window.ranks[1].work_seconds = {0.135, 0.145, 0.135, 0.145};
+  }));
+  ASSERT_TRUE(diagnosis);
+  const std::vector<Finding>& findings = (*diagnosis).findings;
+  const auto found = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.rule == "straggler";
+  });
+  ASSERT_NE(found, findings.end());
+  // Steps of 135 and 145 ms would take 105: 35 ms are gained, not 40.
+  const double lost_share = *found->mfu_points / *found->expected_mfu;
+  const Sums& sums = (*diagnosis).sums;
+  EXPECT_NEAR(
+      lost_share * static_cast<double>(sums.total) / static_cast<double>(sums.steps), 0.035e9, 1e3);
+}
+
 }  // namespace
 }  // namespace flopmeter

@@ -68,7 +68,7 @@ def take_turns(directories: list[str], plans: list[RanksPlan], rounds: int, step
             training.go_on(steps)
 
 
-def run(directories: list[pathlib.Path], plans: list[RanksPlan], rounds: int = 5, steps: int = 12) -> None:
+def run(directories: list[pathlib.Path], plans: list[RanksPlan], rounds: int = 9, steps: int = 8) -> None:
     """Trains the plans, each into its directory; raises where a rank failed or the namespace cannot be made."""
     task = json.dumps([[str(d) for d in directories], [dataclasses.asdict(p) for p in plans], rounds, steps])
     python = [sys.executable, __file__, task]

@@ -23,6 +23,9 @@ struct RankFigures {
   double communication_seconds = 0;  ///< mean
   double flops_per_second = 0;  ///< model FLOPs over the time outside communication; 0: unknown
   Verdict verdict = Verdict::normal;
+  std::vector<double> work_seconds;  ///< outside communication, of the steps that all ranks have
+
+  [[nodiscard]] double work() const { return step_seconds - communication_seconds; }
 };
 
 /// Ranks side by side, judged as `flopmeter ranks` judges them.
