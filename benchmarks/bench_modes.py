@@ -4,11 +4,11 @@
     python benchmarks/bench_modes.py [--rounds N] [--steps N] [--add-to FILE]
 
 A round is the same training as one process a variant, so that memory is its own too.  They start one after another, then
-train on one thread in turns of some steps, in random order, so that all of them meet the same machine.  Shown are medians
-over the rounds; cost is what a variant takes more than the loop alone in the same round, with a bootstrap 95 % interval,
-and what *none again* shows is noise.  Memory is what the process's highest resident size is above the loop's alone, files
-what an hour of steps of 0.25 s leaves on disk.  ``--add-to``: rounds are kept in FILE, and the figures are those of all
-rounds in it.
+train on one thread in turns of some steps, in random order, so that all of them meet the same machine; huge pages and an
+idle second thread as in bench_run_pairs.py.  Shown are medians over the rounds; cost is what a variant takes more than the
+loop alone in the same round, with a bootstrap 95 % interval, and what *none again* shows is noise.  Memory is what the
+process's highest resident size is above the loop's alone, files what an hour of steps of 0.25 s leaves on disk.
+``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from bench_run_pairs import interval, take_rounds
+from bench_run_pairs import HUGE_PAGES, interval, take_rounds
 
 MODES = ["none", "none again", "estimate", "smart", "auto", "profiler", "hybrid"]
 FREQUENCIES = {"profiler 1": 1, "profiler 10": 10, "profiler 50": 50, "profiler 100": 100, "profiler": 500}
@@ -48,6 +49,7 @@ def run(variant: str) -> None:
 
     import flopmeter
 
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
     torch.manual_seed(0)
     model = SmallGpt(VOCABULARY, LAYERS, WIDTH, HEADS, LENGTH)
     tokens = torch.randint(VOCABULARY, (BATCH, LENGTH))
@@ -98,7 +100,7 @@ class Process:
 
     def __init__(self, variant: str) -> None:
         command = [sys.executable, __file__, "--run", variant]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": HUGE_PAGES}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.seconds = self.cpu = 0.0
         self.steps(1)  # it has started

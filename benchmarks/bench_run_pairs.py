@@ -48,7 +48,7 @@ def train() -> None:
 
     threading.Thread(target=threading.Event().wait, daemon=True).start()
     torch.manual_seed(0)
-    model = SmallGpt(vocabulary=1000, layers=4, width=128, heads=4, length=64)
+    model = SmallGpt(vocabulary=1000, layers=4, width=256, heads=4, length=64)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(1000, (4, 64))
     for line in sys.stdin:
@@ -147,7 +147,7 @@ def show(rounds: list[dict[str, list[float]]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--steps", type=int, default=220)
+    parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--add-to", type=Path, metavar="FILE")
     parser.add_argument("--train", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

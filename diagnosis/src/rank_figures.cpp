@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/diagnosis/evidence.h>
 
+#include <algorithm>
+#include <functional>
+
 namespace flopmeter {
 namespace {
 
@@ -34,6 +37,25 @@ std::vector<RankFigures> compare_ranks(std::span<const RankWindows> ranks,
     if (!ranks[i].windows.empty()) all.push_back(figures_of(ranks[i], report.ranks[i].verdict));
   }
   return all;
+}
+
+double wait_for_last(std::span<const RankFigures> ranks, int rank) {
+  const auto own = std::find_if(
+      ranks.begin(), ranks.end(), [rank](const RankFigures& each) { return each.rank == rank; });
+  if (own == ranks.end()) return 0;
+  const auto longest = [&](const auto& work_of) {
+    double most = 0;
+    for (const RankFigures& each : ranks) most = std::max(most, work_of(each));
+    return most;
+  };
+  const std::size_t steps = own->work_seconds.size();
+  if (steps == 0) return longest(std::mem_fn(&RankFigures::work)) - own->work();
+  double waited = 0;
+  for (std::size_t i = 0; i < steps; ++i) {
+    const auto work_of = [i](const RankFigures& each) { return each.work_seconds[i]; };
+    waited += longest(work_of) - own->work_seconds[i];
+  }
+  return waited / static_cast<double>(steps);
 }
 
 }  // namespace flopmeter

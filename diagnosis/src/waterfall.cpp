@@ -107,14 +107,8 @@ class Builder {
   void split_communication() {
     Ledger time{sums_.communication};
     if (evidence_.ranks.size() > 1 && !evidence_.steps.empty()) {
-      double slowest = 0;
-      double own = 0;
-      for (const RankFigures& rank : evidence_.ranks) {
-        const double work = rank.step_seconds - rank.communication_seconds;
-        slowest = std::max(slowest, work);
-        if (rank.rank == evidence_.steps.front().rank) own = work;
-      }
-      at(Cause::straggler) = time.take(per_step(slowest - own));
+      const double waited = wait_for_last(evidence_.ranks, evidence_.steps.front().rank);
+      at(Cause::straggler) = time.take(per_step(waited));
     }
     at(Cause::communication) = time.left();
   }

@@ -44,6 +44,16 @@ TEST(RunEvidence, a_slow_rank_costs_only_those_that_wait_for_it) {
   EXPECT_LT(lost(0), lost(5) / 3);
 }
 
+TEST(WaitForLast, is_counted_step_by_step_where_the_steps_are_known) {
+  std::vector<RankFigures> ranks{{.rank = 3, .step_seconds = 0.11, .communication_seconds = 0.01},
+                                 {.rank = 4, .step_seconds = 0.11, .communication_seconds = 0.01}};
+  EXPECT_DOUBLE_EQ(wait_for_last(ranks, 3), 0);
+  ranks[0].work_seconds = {0.10, 0.12, 0.08};
+  ranks[1].work_seconds = {0.10, 0.09, 0.11};  // rank 3 waits for it once, by 30 ms
+  EXPECT_DOUBLE_EQ(wait_for_last(ranks, 3), 0.01);
+  EXPECT_DOUBLE_EQ(wait_for_last(ranks, 7), 0);
+}
+
 TEST(Straggler, is_late_by_a_lower_rate_and_not_by_more_work) {
   const auto named = [](double rate) {
     const auto diagnosis = diagnose(example_window({}, [&](Evidence& window) {

@@ -96,9 +96,8 @@ def test_faults_are_found_and_sized_beside_runs_without_them(
     bf16 = bf16 and "slow_format" in kinds
     if bf16:
         monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    healthy = planted.Plan(
-        seed=draw.randrange(1000), layers=draw.randint(2, 3), heads=draw.choice([6, 12]), autocast=bf16
-    )
+    heads = draw.choice([12, 16] if "per_head" in kinds else [6, 12])
+    healthy = planted.Plan(seed=draw.randrange(1000), layers=draw.randint(2, 3), heads=heads, autocast=bf16)
     faults = {kind: draw_fault(draw, kind, bf16) for kind in kinds}
 
     def training(name, present):

@@ -22,9 +22,11 @@ def model():
     return torch.nn.Linear(10, 10)
 
 
-def test_line_029_the_function_has_our_signature(execute):
-    theirs = execute("s3_line029.py", {"Dict": Dict})["profile_model_flops"]
-    assert list(inspect.signature(theirs).parameters) == list(inspect.signature(compat.profile_model_flops).parameters)
+def test_line_029_the_function_has_our_signature_and_does_not_run_the_model(execute, model):
+    theirs = inspect.signature(execute("s3_line029.py", {"Dict": Dict})["profile_model_flops"])
+    assert list(theirs.parameters) == list(inspect.signature(compat.profile_model_flops).parameters)
+    model.register_forward_pre_hook(lambda *_: pytest.fail("it is estimated, not measured"))
+    assert isinstance(compat.profile_model_flops(model, BATCH), theirs.return_annotation)
 
 
 def test_line_052_the_formula_is_ours(execute, model):

@@ -32,6 +32,10 @@ struct RankFigures {
 std::vector<RankFigures> compare_ranks(std::span<const RankWindows> ranks,
                                        const StragglerOptions& options = {});
 
+/// Seconds of a step that a rank is earlier than the one that works longest, which is another one
+/// from step to step; 0 where the rank is not among them.
+double wait_for_last(std::span<const RankFigures> ranks, int rank);
+
 /// A window of one rank's records and what belongs to it.
 struct Evidence {
   std::vector<StepRecord> steps;  ///< of all tags, oldest first
