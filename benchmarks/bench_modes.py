@@ -7,7 +7,8 @@ A round is the same training as one process a variant, so that memory is its own
 train on one thread in turns of some steps, in random order, so that all of them meet the same machine; huge pages and an
 idle second thread as in bench_run_pairs.py.  Shown are medians over the rounds; cost is what a variant takes more than the
 loop alone in the same round, with a bootstrap 95 % interval, and what *none again* shows is noise.  Memory is what the
-process's highest resident size is above the loop's alone, files what an hour of steps of 0.25 s leaves on disk.
+highest resident size of a process in pages of usual size is above the loop's alone, files what an hour of steps of 0.25 s
+leaves on disk.
 ``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
 """
 
@@ -98,9 +99,9 @@ def run(variant: str) -> None:
 class Process:
     """A variant in a process of its own, and its seconds so far."""
 
-    def __init__(self, variant: str) -> None:
+    def __init__(self, variant: str, pages: str = HUGE_PAGES) -> None:
         command = [sys.executable, __file__, "--run", variant]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": HUGE_PAGES}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": pages}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.seconds = self.cpu = 0.0
         self.steps(1)  # it has started
@@ -125,7 +126,12 @@ def one_round(steps: int, _folder: Path, generator: random.Random) -> dict[str, 
     for _ in range(steps // TURN):
         for variant in generator.sample(VARIANTS, len(VARIANTS)):
             processes[variant].steps(TURN)
-    return {variant: process.finish() for variant, process in processes.items()}
+    figures = {variant: process.finish() for variant, process in processes.items()}
+    for mode in MODES:
+        process = Process(mode, pages="")  # huge ones would hide how much of them is used
+        process.steps(TURN)
+        figures[mode]["memory"] = process.finish()["memory"]
+    return figures
 
 
 Rounds = list[dict[str, dict[str, Any]]]

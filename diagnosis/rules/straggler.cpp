@@ -85,7 +85,10 @@ std::optional<Finding> find(const Inquiry& inquiry) {
         return lag_of(a, *typical) < lag_of(b, *typical);
       });
   const double lag = lag_of(*slowest, *typical);
-  if (!(lag > 0)) return std::nullopt;  // or it has so little to do that nobody waits for it
+  if (!(lag > 0)) return std::nullopt;  // nobody waits for one that has so little to do
+  const auto slow = std::count_if(ranks.begin(), ranks.end(), [&](const RankFigures& rank) {
+    return lag_of(rank, *typical) > 0;
+  });
   const bool rates = rates_known(*slowest, *typical);
   const double cost = cost_of(*slowest, gain_of(ranks, *typical, lag), inquiry.evidence);
   const auto lost =
@@ -101,7 +104,8 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                      duration({typical->communication_seconds}) +
                      (rates ? "; it computes at " + si(slowest->flops_per_second) +
                                   "FLOP/s against " + si(typical->flops_per_second) + "FLOP/s"
-                            : "");
+                            : "") +
+                     (slow > 1 ? "; slow ranks in all: " + std::to_string(slow) : "");
   finding.remedy =
       "look at the machine of rank " + std::to_string(slowest->rank) +
       ": other processes, clocks and temperature, its disk and network; exchange it or "

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <exception>
 #include <optional>
@@ -30,6 +31,8 @@ using Code = boost::system::error_code;
 
 constexpr std::uint32_t most_header_bytes = 8 * 1024;
 constexpr int most_connections = 32;
+constexpr int at_once = 8;                    // events that are handled,
+constexpr std::chrono::milliseconds rest{5};  // and a rest: who asks without end takes little
 constexpr std::chrono::seconds patience{5};  // for a whole request, and again for taking the answer
 
 struct Shared {
@@ -246,9 +249,12 @@ class HttpServer::State {
         static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));
         while (!context_.stopped()) {
           try {
-            context_.run_for(std::chrono::milliseconds{500});  // a wake-up may fail
+            context_.run_one_for(std::chrono::milliseconds{500});  // a wake-up may fail
+            for (int i = 0; i < at_once && context_.poll_one() != 0; ++i) {
+            }
           } catch (...) {  // one client's trouble is not the server's end
           }
+          std::this_thread::sleep_for(rest);
         }
       }};
     } catch (...) {

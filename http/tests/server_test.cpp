@@ -165,5 +165,16 @@ TEST_F(Server, slow_clients_are_bounded_and_dropped) {
   for (const int fd : slow) close(fd);
 }
 
+TEST_F(Server, a_client_that_asks_without_end_is_slowed_down) {
+  start();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  int answered = 0;
+  for (; seconds() < 0.5; ++answered) ASSERT_THAT(get("/metrics"), StartsWith("HTTP/1.1 200"));
+  EXPECT_LE(answered, 600 * seconds());  // without a rest some thousands a second
+}
+
 }  // namespace
 }  // namespace flopmeter
