@@ -5,9 +5,9 @@
 
 A round is one run of the C++ example, which computes all the time, and turns of four kinds in random order: quiet,
 quiet again, asked (one client asks for /metrics as fast as it is answered) and flooded (by 200 more, which send a byte of
-their request now and then and come again when they are dropped).  All clients share one processor, the last, which also
-has something to do while it is quiet: what two busy processors of one machine take from each other is not the server's
-doing.  Compared are the 99th percentiles of the example's steps (1.5 ms) and of ten of them together, which is more like a
+their request now and then and come again when they are dropped).  All clients share one processor, the last, where the
+training thread does not run and which also has something to do while it is quiet: what clients take from the training is
+not the server's doing.  Compared are the 99th percentiles of the example's steps (1.5 ms) and of ten of them together, which is more like a
 training's step, and the median; the ratio is the median over rounds with a bootstrap 95 % interval.  What *quiet again*
 shows is noise.  ``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
 """
@@ -125,6 +125,7 @@ def one_round(seconds: float, folder: Path, generator: random.Random) -> dict[st
         while not ask(port):
             assert process.poll() is None and time.monotonic() < deadline, "the example does not serve /metrics"
             time.sleep(0.05)
+        os.sched_setaffinity(process.pid, sorted(os.sched_getaffinity(0))[:-1])  # its training thread alone
         turns = [(side, *turn(side, port, seconds)) for side in generator.sample(SIDES * TURNS, len(SIDES) * TURNS)]
         assert all(answered for side, _, _, answered in turns if side == "asked"), "no request was answered"
         time.sleep(1.5)  # until the last steps are on disk

@@ -68,7 +68,6 @@ def run(variant: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         options: dict[str, Any] = {"console": False, "flops_profile_freq": frequency, "model": CONFIG, "attention": "eager"}
         monitor = None if mode == "none" else flopmeter.Monitor(directory, mode=mode, **options)
-        subscription = monitor.subscribe(100000) if monitor else None
         for line in sys.stdin:
             start, cpu = time.perf_counter(), time.process_time()
             for _ in range(int(line)):
@@ -81,11 +80,11 @@ def run(variant: str) -> None:
             print(json.dumps([time.perf_counter() - start, time.process_time() - cpu]), flush=True)
         utilization: list[float] = []
         written = 0
-        if monitor is not None and subscription is not None:
+        if monitor is not None:
             monitor.finish()
-            while (text := subscription.next(0.1)) is not None:
-                record = json.loads(text)
-                utilization += [record["mfu"]] if record["mfu"] is not None else []
+            for line in next(Path(directory).glob("records_*")).read_text().splitlines():
+                mfu = json.loads(line)["mfu"]
+                utilization += [mfu] if mfu is not None else []
             written = sum(path.stat().st_size for path in Path(directory).rglob("*") if path.is_file())
     outcome = {
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
