@@ -41,13 +41,15 @@ std::optional<Finding> find(const Inquiry& inquiry) {
   Finding finding = finding_of(
       inquiry, "launch_overhead", small ? saved_by_batch(inquiry) : launching, small ? 0.6 : 0.8);
   finding.summary = "launching many small operators takes " + inquiry.a_step_text(launching);
-  finding.evidence = grouped(static_cast<WideInt>(inquiry.ops.calls)) +
-                     " operators in forward and backward of a step, " +
-                     si(inquiry.ops.calls > 0 ? inquiry.ops.flops / inquiry.ops.calls : 0) +
-                     "FLOPs each, and " + duration({inquiry.ops.between}) + " between them" +
-                     (tokens > 0 ? "; " + grouped(static_cast<WideInt>(tokens)) +
-                                       " tokens go through the model at once"
-                                 : "");
+  finding.evidence =
+      grouped(static_cast<WideInt>(inquiry.ops.calls)) +
+      " operators in forward and backward of a step, " +
+      grouped(
+          static_cast<WideInt>(inquiry.ops.calls > 0 ? inquiry.ops.flops / inquiry.ops.calls : 0)) +
+      " FLOPs each, and " + duration({inquiry.ops.between}) + " between them" +
+      (tokens > 0
+           ? "; " + grouped(static_cast<WideInt>(tokens)) + " tokens go through the model at once"
+           : "");
   finding.remedy = small ? "raise the batch from " + std::to_string(samples) + " to " +
                                std::to_string(samples * 8) + " or more; then torch.compile(model)"
                          : "torch.compile(model) makes few large operators of many small ones; or "

@@ -36,7 +36,8 @@ Alike alike(const SurveyRow& row) {
 
 /// What one survey says, in seconds and calls of its step.
 struct Seen {
-  double softmax_calls = 0, linears = 0;
+  double softmax_calls = 0, linears = 0;     ///< in forward
+  double plain_products = 0;                 ///< of the linears: without a bias
   double softmax = 0, softmax_backward = 0;  ///< seconds
   double around = 0;                         ///< seconds of other operators that are only its own
   double launching = 0;  ///< seconds of its small operators and on the way from one to the next
@@ -48,6 +49,14 @@ struct Seen {
 /// belongs to others.
 double part_of_loop(double calls, double softmax_calls) {
   return softmax_calls > 0 ? std::floor(calls / softmax_calls) * softmax_calls / calls : 0;
+}
+
+/// One softmax for each layer's four linears or more, or one a head.  Heads that are looped over
+/// sample by sample multiply plain matrices, as linears without a bias do: two a softmax.
+bool is_per_head(const Seen& seen) {
+  const double others = seen.linears - 2 * seen.softmax_calls;
+  const bool plain = seen.plain_products >= 2 * seen.softmax_calls && seen.softmax_calls > others;
+  return plain || seen.softmax_calls > 0.6 * seen.linears;
 }
 
 /// The ways from one operator to the next.  Those of a loop over heads are short: the long ones
@@ -81,7 +90,6 @@ void look_around(const SurveyResult& survey, bool per_head, Seen& seen) {
     if (row.phase == Phase::optimizer || row.recompute) continue;
     const auto row_calls = static_cast<double>(row.calls);
     all_calls += row_calls;
-    if (is_linear(row)) continue;
     double part = per_head ? part_of_loop(calls[alike(row)], seen.softmax_calls) : 0;
     if (is_mask(row)) part = 1;
     own_calls += part * row_calls;
@@ -106,7 +114,9 @@ Seen look(const SurveyResult& survey) {
     seen.masked = seen.masked || is_mask(row);
     seen.flops += static_cast<double>(row.flops);
     if (is_linear(row)) {
-      if (!row.backward) seen.linears += calls;
+      if (row.backward) continue;
+      seen.linears += calls;
+      if (contains(row.name, "aten::mm")) seen.plain_products += calls;
     } else {
       seen.product_flops += static_cast<double>(row.flops);
     }
@@ -129,8 +139,7 @@ std::optional<EagerAttention> eager_attention(const Inquiry& inquiry) {
   for (const SurveyResult& survey : surveys) {
     Seen seen = look(survey);
     if (seen.fused || seen.softmax_calls == 0 || seen.linears == 0) return std::nullopt;
-    // Four linears a layer and one softmax, or one a head.
-    found.per_head = seen.softmax_calls > 0.6 * seen.linears;
+    found.per_head = is_per_head(seen);
     look_around(survey, found.per_head, seen);
     found.softmax_calls += seen.softmax_calls / n;
     // A fused kernel multiplies heads of the same size, exponentiates their scores in forward, and
