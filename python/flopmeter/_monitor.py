@@ -62,6 +62,7 @@ class Monitor:
     ``peak_tflops``: peak of one device, instead of the catalog's; "measured" for what ``flopmeter peak`` found.
     ``config``: more options from a YAML file, YAML text or a dict, as other tools write them.
     ``count``: False leaves the op stream alone; ``find_phases``: False takes only the phases that the loop marks.
+    ``mtp``: True counts layers of multi-token prediction, False leaves them out; None does as the convention does.
     ``wandb``: None adds perf/* to the rows of your own run, True writes rows of its own, False leaves it alone.
     All other keywords are options by name, as ``flopmeter.options()`` lists them.
     """
@@ -84,6 +85,7 @@ class Monitor:
         trainable: str | None = None,
         recompute: str | None = None,
         attention: str | None = None,
+        mtp: bool | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         data_parallel: int | None = None,
@@ -99,7 +101,7 @@ class Monitor:
         named = dict(options, directory=directory, mode=mode, log_interval=log_interval, measure_frequency=flops_profile_freq)
         sinks = _setup.python_sinks(named)
         self._options = _setup.make_options(named, config, _setup.model_name(model))
-        parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, self._options, count)
+        parts = _setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, mtp, self._options, count)
         self._device = parts.device
         self.peaks = parts.peaks
         world = _setup.world_of(rank, world_size, data_parallel, model, self._options)

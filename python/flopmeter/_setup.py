@@ -166,6 +166,7 @@ def parts_of(
     trainable: str | None,
     recompute: str | None,
     attention: str | None,
+    mtp: bool | None,
     options: _flopmeter.Options,
     count: bool,
 ) -> Parts:
@@ -180,12 +181,12 @@ def parts_of(
         "recompute": recompute or ("full" if checkpointed else "none"),
         "attention": attention or ("eager" if _attention_is_eager(model, device) else "fused"),
     }
-    training = _flopmeter.Training(trainable or "all", recompute=how["recompute"], attention=how["attention"])
+    training = _flopmeter.Training(trainable or "all", recompute=how["recompute"], attention=how["attention"], mtp=mtp)
     details: dict[str, Any] = {"dtype": dtype}
     if found is not None:
         details["model"] = {"name": found.name, "family": found.family, "parameters": found.parameters}
     if (kept := stored_form(model)) is not None:
-        details["estimate"] = {**kept, **how, "trainable": trainable or (None if frozen else "all"), "dtype": dtype}
+        details["estimate"] = {**kept, **how, "mtp": mtp, "trainable": trainable or (None if frozen else "all"), "dtype": dtype}
     if module is not None:
         details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
     peaks = find_peaks(device, peak_tflops)

@@ -25,10 +25,10 @@ class Window:
     def __init__(self, monitor: Monitor) -> None:
         self._queue = monitor.subscribe(8192)
 
-    def metrics(self) -> dict[str, float]:
+    def metrics(self, wait: float = _WAIT_SECONDS) -> dict[str, float]:
         """The six perf/* values; what is not known is left out."""
         records = []
-        text = self._queue.next(_WAIT_SECONDS)
+        text = self._queue.next(wait)
         while text is not None:
             record = json.loads(text)
             if record["tag"] == "train":

@@ -69,6 +69,8 @@ Result<Stored> stored_model(const RunDirectory& run) {
                               : recompute == "selective" ? Recompute::selective
                                                          : Recompute::none;
   if (text_of(estimate, "attention") == "eager") stored.training.attention = AttentionKernel::eager;
+  if (const auto mtp = estimate.find("mtp"); mtp != estimate.end() && mtp->is_boolean())
+    stored.training.mtp = mtp->get<bool>() ? Training::Mtp::on : Training::Mtp::off;
   const auto dtype = parse_dtype(text_of(estimate, "dtype"));
   if (!dtype) return Error{ErrorCode::parse_error, run.path + "/run.json names no dtype"};
   stored.dtype = *dtype;
