@@ -133,7 +133,9 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
 void FlopResolver::resolve(Slot& slot) {
   StepRecord& record = slot.record;
   if (record.flops_source == FlopsSource::given) return;
-  const auto estimated = estimate(slot);
+  // What training costs says nothing of a record that trains nothing.
+  const bool trains = record.tag != StepTag::evaluation && record.tag != StepTag::checkpoint;
+  const auto estimated = trains ? estimate(slot) : std::nullopt;
   if (estimated) record.estimated_flops = Flops{static_cast<WideInt>(sum(estimated->model))};
   if (slot.counter_flops && record.step_seconds.value > 0)
     record.counter_flops_per_second =
@@ -146,7 +148,7 @@ void FlopResolver::resolve(Slot& slot) {
           "the count is under half of the estimate: some kernels pass by the dispatcher";
       return;
     }
-    learn(slot, estimated);
+    if (trains) learn(slot, estimated);
     if (options_.mode == Mode::hybrid && record.flops_note.empty())
       record.flops_note = counter_reason_;
     return;
@@ -158,7 +160,7 @@ void FlopResolver::resolve(Slot& slot) {
     case Mode::automatic:
     case Mode::smart:
       if (slot.backed_off) record.flops_note = "counting every step passed the budget";
-      calibrated(slot, estimated);
+      if (trains) calibrated(slot, estimated);
       break;
     case Mode::hybrid:
       if (slot.counter_flops) {

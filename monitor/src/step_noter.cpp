@@ -233,8 +233,10 @@ void StepNoter::end_step(const StepOutcome& outcome) noexcept {
     bad_call();
     return;
   }
-  const std::int64_t now = clock_.monotonic();
+  const auto& given = outcome.interval;
+  const std::int64_t now = given ? std::max(given->first, given->second) : clock_.monotonic();
   ++calls_;
+  if (given) take_start(given->first);
   if (depth_ != 0) bad_call();  // phases left open end with the step
   mark(now);
   now_.record.loss = outcome.loss;

@@ -74,6 +74,13 @@ class StepNoter {
   void open(State state, std::int64_t now) noexcept;
   void close() noexcept;
   void mark(std::int64_t now) noexcept;
+  /// The open step began then, and no phase was told.
+  void take_start(std::int64_t start) noexcept {
+    now_.start_ns = mark_ns_ = start;
+    phase_ns_ = {};
+    phase_seen_ = {};
+    depth_ = too_deep_ = 0;
+  }
   void add_batch(const StepInput& input) noexcept;
   void start_counting() noexcept;
   void stop_counting(std::int64_t step_ns) noexcept;

@@ -279,6 +279,29 @@ TEST(Modes, smart_learns_the_shapes_without_a_model_configuration) {
   EXPECT_GT(known, 1700);
 }
 
+TEST(Modes, an_evaluation_has_no_flops_of_training_even_where_no_batch_is_known) {
+  Rig run;
+  run.options.mode = Mode::smart;
+  {
+    auto monitor = run.start();
+    for (int i = 0; i < 2; ++i) {
+      monitor->begin_step({});
+      run.source.work(1000);
+      HandClock::advance(10'000'000);
+      monitor->end_step();
+      settle(*monitor);
+    }
+    monitor->begin_phase(Phase::evaluation);
+    HandClock::advance(10'000'000);
+    monitor->end_phase(Phase::evaluation);
+  }
+  const auto records = run.records();
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[1]["flops_source"], "calibrated");
+  EXPECT_EQ(records[2]["tag"], "evaluation");
+  EXPECT_TRUE(records[2]["model_flops"].is_null());
+}
+
 TEST(Modes, drift_is_noticed_and_what_was_measured_forgotten) {
   Rig run;
   run.options.mode = Mode::smart;

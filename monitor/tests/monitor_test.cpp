@@ -42,6 +42,29 @@ TEST(Monitor, nested_phases_sum_to_the_step_to_the_nanosecond) {
   }
 }
 
+TEST(Monitor, a_step_that_the_caller_timed_has_the_callers_time) {
+  TemporaryDirectory directory;
+  HandClock::reset();
+  Connections connections;
+  connections.clock = HandClock::clock();
+  {
+    auto monitor = Monitor::start(quiet(directory), std::move(connections));
+    monitor->begin_phase(Phase::other);
+    HandClock::advance(100);
+    monitor->begin_step({.step = 1});
+    monitor->end_step({.interval = {{1'010, 1'040}}});
+    monitor->begin_step();
+    HandClock::advance(7);
+    monitor->end_step();
+    EXPECT_EQ(monitor->status().misuse, 0U);
+  }
+  const auto records = read_records(directory);
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(nanoseconds(records[0]["step_seconds"]), 30);
+  EXPECT_EQ(nanoseconds(records[1]["step_seconds"]), 7);
+  EXPECT_EQ(nanoseconds(records[1]["between_seconds"]), 60);
+}
+
 TEST(Monitor, a_handmade_clock_gives_each_phase_its_own_time) {
   TemporaryDirectory directory;
   HandClock::reset();

@@ -25,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace flopmeter {
@@ -51,6 +52,9 @@ struct StepOutcome {
   std::optional<double> loss{};
   std::optional<double> grad_norm{};
   std::optional<double> learning_rate{};
+  /// Start and end on the monotonic clock, in nanoseconds, where the caller took the time itself:
+  /// what it did before or after is not the step's, and phases are not told apart.
+  std::optional<std::pair<std::int64_t, std::int64_t>> interval{};
 };
 
 /// Memory of the device as an allocator sees it, in bytes.
