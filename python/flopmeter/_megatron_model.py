@@ -12,12 +12,39 @@ def _get(args: Namespace, name: str, otherwise: Any = None) -> Any:
     return otherwise if value is None else value
 
 
+def needed(args: Namespace, name: str) -> int:
+    """A size that cannot be done without."""
+    if not _get(args, name):
+        raise ValueError(f"Megatron's arguments have no {name}")
+    return int(getattr(args, name))
+
+
 def _vocabulary(args: Namespace) -> int:
-    """Megatron computes logits over the padded vocabulary."""
-    for name in ("padded_vocab_size", "vocab_size"):
-        if _get(args, name):
-            return int(getattr(args, name))
-    raise ValueError("Megatron's arguments have neither padded_vocab_size nor vocab_size; the LM head's size is not known")
+    """Megatron computes logits over the padded vocabulary, which it sets after its arguments are parsed."""
+    if _get(args, "padded_vocab_size"):
+        return int(args.padded_vocab_size)
+    if not _get(args, "vocab_size"):
+        raise ValueError("Megatron's arguments have neither padded_vocab_size nor vocab_size; the LM head's size is not known")
+    multiple = int(_get(args, "make_vocab_size_divisible_by", 128)) * int(_get(args, "tensor_model_parallel_size", 1))
+    return -(-int(args.vocab_size) // multiple) * multiple
+
+
+def _mlp_width(args: Namespace, hidden: int) -> int:
+    """As given, else as Megatron's validation sets it: SwiGLU's three matrices as large as two of 4 h, in steps of 64."""
+    otherwise = int(4 * hidden * 2 / 3 / 64) * 64 if _get(args, "swiglu", False) else 4 * hidden
+    return int(_get(args, "ffn_hidden_size", otherwise))
+
+
+def _windows(args: Namespace, layers: int) -> tuple[int, list[bool]]:
+    """The keys that a windowed query sees, itself included, and the layers that have the window."""
+    size, skip = _get(args, "window_size"), _get(args, "window_attn_skip_freq")
+    if not size or int(size[0]) < 0:
+        return 0, [False] * layers
+    if isinstance(skip, (list, tuple)) and len(skip) != layers:
+        raise ValueError(f"window_attn_skip_freq has {len(skip)} entries for {layers} layers")
+    if isinstance(skip, int):
+        return int(size[0]) + 1, [layer % skip != 0 for layer in range(1, layers + 1)]
+    return int(size[0]) + 1, [True] * layers if skip is None else [bool(each) for each in skip]
 
 
 def _moe_layers(args: Namespace, layers: int) -> list[bool]:
@@ -33,7 +60,7 @@ def _moe_layers(args: Namespace, layers: int) -> list[bool]:
 
 
 def _attention(args: Namespace) -> dict[str, Any]:
-    heads = int(args.num_attention_heads)
+    heads = needed(args, "num_attention_heads")
     groups = int(_get(args, "num_query_groups", heads)) if _get(args, "group_query_attention", False) else heads
     width = int(_get(args, "kv_channels", args.hidden_size // heads))
     return {"num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": width}
@@ -41,8 +68,8 @@ def _attention(args: Namespace) -> dict[str, Any]:
 
 def _latent_attention(args: Namespace) -> dict[str, Any]:
     return {
-        "num_attention_heads": int(args.num_attention_heads),
-        "num_key_value_heads": int(args.num_attention_heads),
+        "num_attention_heads": needed(args, "num_attention_heads"),
+        "num_key_value_heads": needed(args, "num_attention_heads"),
         "q_lora_rank": _get(args, "q_lora_rank"),
         "kv_lora_rank": int(_get(args, "kv_lora_rank", 512)),
         "qk_nope_head_dim": int(_get(args, "qk_head_dim", 128)),
@@ -71,14 +98,22 @@ def _experts(args: Namespace, layers: int, dense_width: int) -> dict[str, Any]:
     }
 
 
-# They change Megatron's figure, and no family of the catalog has them from these arguments.
+# They change the work, and no family of the catalog has them from these arguments.
 _UNKNOWN = (
     "attention_output_gate",
+    "decoder_num_layers",
+    "enable_mhc_connections",
     "experimental_attention_variant",
+    "freeze_all_layers",
+    "heterogeneous_layers_config_encoded_json",
+    "heterogeneous_layers_config_path",
     "hybrid_layer_pattern",
     "hybrid_override_pattern",
     "is_hybrid_model",
     "moe_latent_size",
+    "peft_type",
+    "retro_add_retriever",
+    "vision_pretraining",
 )
 
 
@@ -86,20 +121,25 @@ def _refuse_unknown(args: Namespace) -> None:
     names = [name for name in _UNKNOWN if _get(args, name)]
     if _get(args, "mtp_num_layers", 0) and not _get(args, "multi_latent_attention", False):
         names.append("mtp_num_layers without multi_latent_attention")
+    if hasattr(args, "freeze_ViT"):  # its parser is that of a program with a vision tower
+        names.append("freeze_ViT and the vision tower")
+    if str(_get(args, "tokenizer_type", "")).startswith("BertWordPiece"):  # all that tells BERT and T5 from a GPT
+        names.append(f"tokenizer_type {args.tokenizer_type}, which encoders have")
     if names:
         raise ValueError(f"the catalog has no model for Megatron's {', '.join(names)}")
 
 
 def model_config(args: Namespace) -> dict[str, Any]:
-    """A configuration for ``flopmeter.estimate`` and ``Monitor(model=...)``; GQA, MoE and MLA included.
+    """A configuration for ``flopmeter.estimate`` and ``Monitor(model=...)``; GQA, MoE, MLA and windows included.
 
     Biases and positions follow the nearest family; they do not enter the FLOPs.  What no family of the catalog
     describes is a ValueError.
     """
     _refuse_unknown(args)
-    layers, hidden = int(args.num_layers), int(args.hidden_size)
-    gated = bool(_get(args, "swiglu", False))
-    width = int(_get(args, "ffn_hidden_size", 4 * hidden))
+    layers, hidden = needed(args, "num_layers"), needed(args, "hidden_size")
+    gated = bool(_get(args, "swiglu", False) or _get(args, "quick_geglu", False))
+    width = _mlp_width(args, hidden)
+    window, windowed = _windows(args, layers)
     config: dict[str, Any] = {
         "hidden_size": hidden,
         "num_hidden_layers": layers,
@@ -111,14 +151,18 @@ def model_config(args: Namespace) -> dict[str, Any]:
     experts = bool(_get(args, "num_experts", 0))
     latent = bool(_get(args, "multi_latent_attention", False))
     if (experts or latent) and not gated:
-        raise ValueError("Megatron's arguments ask for MoE or MLA without --swiglu; the catalog has no such model")
+        raise ValueError("Megatron's arguments ask for MoE or MLA without --swiglu or --quick-geglu; the catalog has no such model")
+    if window and (latent or _get(args, "moe_shared_expert_intermediate_size", 0)):
+        raise ValueError("window_size together with MLA or shared experts: no model of the catalog")
     if latent:
         config |= {"model_type": "deepseek_v3", **_latent_attention(args)}
         config |= _experts(args, layers, width) if experts else _no_experts(layers)
         return config | {"num_nextn_predict_layers": int(_get(args, "mtp_num_layers", 0))}
     config |= _attention(args)
     if experts:
-        return _with_experts(args, config, layers, width)
+        return _with_experts(args, config, layers, width) | (_expert_windows(args, window, windowed) if window else {})
+    if window:
+        return config | _dense_windows(gated, window, windowed)
     if gated:
         return config | {"model_type": "llama"}
     if config["num_key_value_heads"] == config["num_attention_heads"] and config["head_dim"] * config["num_attention_heads"] == hidden:
@@ -151,3 +195,52 @@ def _with_experts(args: Namespace, config: dict[str, Any], layers: int, width: i
         "decoder_sparse_step": 1,
         "mlp_only_layers": [layer for layer, has in enumerate(moe) if not has],
     }
+
+
+def _layer_types(windowed: list[bool]) -> list[str]:
+    return ["sliding_attention" if each else "full_attention" for each in windowed]
+
+
+def _dense_windows(gated: bool, window: int, windowed: list[bool]) -> dict[str, Any]:
+    if gated:
+        types = {"use_sliding_window": True, "layer_types": _layer_types(windowed)}
+        return {"model_type": "qwen3", "sliding_window": window, **types}
+    if not all(windowed):
+        raise ValueError("window_attn_skip_freq without --swiglu or --quick-geglu: no model of the catalog")
+    return {"model_type": "starcoder2", "sliding_window": window}
+
+
+def _expert_windows(args: Namespace, window: int, windowed: list[bool]) -> dict[str, Any]:
+    """Windows in some layers only is GPT-OSS, whose layers all have experts."""
+    if all(windowed):
+        return {"use_sliding_window": True, "sliding_window": window}
+    if not all(_moe_layers(args, len(windowed))):
+        raise ValueError("window_attn_skip_freq together with layers without experts: no model of the catalog")
+    width = int(_get(args, "moe_ffn_hidden_size", _mlp_width(args, int(args.hidden_size))))
+    return {
+        "model_type": "gpt_oss",
+        "num_local_experts": int(args.num_experts),
+        "intermediate_size": width,
+        "sliding_window": window,
+        "layer_types": _layer_types(windowed),
+    }
+
+
+_WITHOUT_PRODUCTS = {"layernorm", "moe_act", "gdn_norm_out", "mhc"}  # recomputing them costs no matrix product
+
+
+def recompute_of(args: Namespace) -> tuple[str, str]:
+    """What the estimator takes it for, and a line for people where that is not what is recomputed."""
+    granularity = _get(args, "recompute_granularity", "selective" if _get(args, "recompute_activations", False) else "none")
+    if granularity == "full":
+        stages = int(_get(args, "pipeline_model_parallel_size", 1)) * int(_get(args, "virtual_pipeline_model_parallel_size", 1))
+        some = int(_get(args, "recompute_num_layers", 1))
+        if _get(args, "recompute_method") == "block" and some * stages < int(_get(args, "num_layers", 0)):
+            return "full", f"recompute_num_layers {some} is taken as every layer: hardware FLOPs and HFU are too high"
+        return "full", ""
+    if granularity != "selective":
+        return "none", ""
+    modules = set(_get(args, "recompute_modules", ["core_attn"])) | ({"moe"} if _get(args, "moe_layer_recompute", False) else set())
+    taken = "selective" if "core_attn" in modules else "none"
+    left_out = sorted(modules - _WITHOUT_PRODUCTS - {"core_attn"})
+    return taken, f"recompute_modules {', '.join(left_out)} are left out: hardware FLOPs and HFU are too low" if left_out else ""

@@ -68,11 +68,56 @@ def test_flops_equal_megatrons_formula(name):
         ({"mtp_num_layers": 1}, "mtp_num_layers without multi_latent_attention"),
         ({**EXPERTS, "moe_latent_size": 16}, "moe_latent_size"),
         ({"attention_output_gate": True, "is_hybrid_model": True}, "attention_output_gate, is_hybrid_model"),
+        ({"decoder_num_layers": 4}, "decoder_num_layers"),
+        ({"retro_add_retriever": True}, "retro_add_retriever"),
+        ({"peft_type": "lora", "lora_dim": 8}, "peft_type"),
+        ({"freeze_ViT": False}, "the vision tower"),
+        ({"vision_pretraining": True}, "vision_pretraining"),
+        ({"tokenizer_type": "BertWordPieceLowerCase"}, "BertWordPieceLowerCase"),
+        ({**LATENT, "window_size": (16, 0)}, "window_size together with MLA"),
+        ({"swiglu": False, "window_size": (16, 0), "window_attn_skip_freq": 2}, "window_attn_skip_freq without"),
+        ({"window_size": (16, 0), "window_attn_skip_freq": [1, 0]}, "2 entries for 4 layers"),
+        ({**EXPERTS, "window_size": (4, 0), "window_attn_skip_freq": 2, "moe_layer_freq": 2}, "layers without experts"),
+        *(({name: None}, f"no {name}") for name in ("num_layers", "hidden_size", "num_attention_heads")),
     ],
 )
 def test_what_cannot_be_told_is_an_error_not_a_guess(more, says):
     with pytest.raises(ValueError, match=says):
         megatron.model_config(arguments(more))
+
+
+def flops(more, **how):
+    return flopmeter.estimate(megatron.model_config(arguments(more)), seq_len=32, **how)["flops"]["model"]
+
+
+@pytest.mark.parametrize(
+    ("more", "skip", "windowed"),
+    [
+        ({}, None, 4),
+        ({}, 2, 2),
+        ({"swiglu": False, "quick_geglu": True}, [1, 0, 0, 0], 1),
+        ({"swiglu": False}, None, 4),
+        ({**EXPERTS, **GQA}, None, 4),
+        ({**EXPERTS, **GQA}, 4, 3),
+    ],
+)
+def test_a_windowed_layer_computes_the_keys_it_sees(more, skip, windowed):
+    seen = [sum(min(i + 1, keys) for i in range(32)) for keys in (32, 9)]  # to the left 8, and itself
+    saved = windowed * (seen[0] - seen[1]) * 3 * 4 * 64
+    assert flops({**more, "window_size": (8, 0), "window_attn_skip_freq": skip}) == flops(more) - saved
+
+
+def test_quick_geglu_is_a_gated_mlp_of_the_plain_width():
+    gelu, geglu = ({"swiglu": False, "quick_geglu": gated, "ffn_hidden_size": None} for gated in (False, True))
+    assert flops(geglu) - flops(gelu) == 6 * 32 * 64 * 256 * 4
+
+
+def test_what_megatron_derives_is_derived_where_it_has_not_done_so():
+    config = megatron.model_config(arguments({"hidden_size": 256, "ffn_hidden_size": None}))
+    assert config["intermediate_size"] == 640  # 4 h 2/3 in steps of 64
+    raw = {"padded_vocab_size": None, "vocab_size": 50257, "tensor_model_parallel_size": 2}
+    assert megatron.model_config(arguments(raw))["vocab_size"] == 50432
+    assert megatron.model_config(arguments({**raw, "make_vocab_size_divisible_by": 64}))["vocab_size"] == 50304
 
 
 def test_the_seven_flags_have_their_defaults_and_no_forms():
@@ -84,6 +129,8 @@ def test_the_seven_flags_have_their_defaults_and_no_forms():
     assert (args.enable_perf_monitor, args.perf_memory_tracking, args.perf_log_interval) == (True, False, 3)
     with pytest.raises(SystemExit):
         parser.parse_args(["--perf-log-interval", "0"])
+    assert (args.perf_log_format, args.perf_model_type) == ("both", "auto")  # FlagScale's own, without effect
+    assert megatron.add_perf_monitor_args is megatron.add_arguments
 
 
 def test_without_the_flag_nothing_starts(tmp_path):

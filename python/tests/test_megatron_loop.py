@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Megatron's loop: the batch as it grows, the writers it hands over, and what is taken otherwise than it is."""
+
+import argparse
+import json
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import flopmeter
+import pytest
+from flopmeter import _setup, megatron
+from run_records import records
+
+BASE = {
+    "enable_perf_monitor": True,
+    "num_layers": 4,
+    "hidden_size": 64,
+    "num_attention_heads": 8,
+    "seq_length": 32,
+    "padded_vocab_size": 128,
+    "swiglu": True,
+    "ffn_hidden_size": 96,
+    "bf16": True,
+    "perf_log_interval": 2,
+}
+LATENT = {
+    "multi_latent_attention": True,
+    "q_lora_rank": 24,
+    "kv_lora_rank": 16,
+    "qk_head_dim": 8,
+    "qk_pos_emb_head_dim": 4,
+    "v_head_dim": 8,
+}
+
+
+@pytest.fixture(autouse=True)
+def lines_are_said_again():
+    _setup._said.clear()
+
+
+@pytest.fixture
+def start(tmp_path):
+    def start(**more):
+        options = {name: more.pop(name) for name in ("wandb", "convention") if name in more}
+        args = argparse.Namespace(**{**BASE, "perf_log_dir": str(tmp_path), **more})
+        return megatron.initialize_perf_monitor(args, device="b200", **options)
+
+    yield start
+    megatron.perf_monitor_end_training()
+
+
+def iterate(numbers, *writers):
+    for iteration in numbers:
+        megatron.perf_monitor_start_iteration(iteration)
+        megatron.perf_monitor_end_iteration(iteration, *writers)
+
+
+def run(start, tmp_path, **more):
+    start(**more)
+    iterate([1])
+    megatron.perf_monitor_end_training()
+    return records(tmp_path)[-1]
+
+
+class Wandb:
+    """Takes rows as wandb.log() does."""
+
+    def __init__(self):
+        self.rows = []
+
+    def log(self, values, step):
+        self.rows.append((step, values))
+
+
+def test_the_batch_follows_megatrons_own_calculator(start, tmp_path, monkeypatch):
+    counts = [2, 2, 4, 8]
+    calculator = types.ModuleType("megatron.core.num_microbatches_calculator")
+    calculator.get_num_microbatches = lambda: counts[0]
+    monkeypatch.setitem(sys.modules, calculator.__name__, calculator)
+    start(global_batch_size=32, micro_batch_size=2, world_size=4, tensor_model_parallel_size=2)
+    for iteration in range(1, 5):
+        iterate([iteration])
+        counts.pop(0)
+    megatron.perf_monitor_end_training()
+    one = flopmeter.estimate(megatron.model_config(argparse.Namespace(**BASE)), seq_len=32)["flops"]["model"]
+    rows = [(row["samples"], row["tokens"], row["micro_steps"], row["model_flops"]) for row in records(tmp_path)]
+    assert rows == [(2 * n, 64 * n, n, 2 * n * one // 2) for n in (2, 2, 4, 8)]
+
+
+def test_a_calculator_that_is_not_made_yet_leaves_it_to_the_arguments(start, tmp_path, monkeypatch):
+    calculator = types.ModuleType("megatron.core.num_microbatches_calculator")
+    calculator.get_num_microbatches = lambda: None.get()
+    monkeypatch.setitem(sys.modules, calculator.__name__, calculator)
+    row = run(start, tmp_path, global_batch_size=20, micro_batch_size=2, world_size=4)
+    assert (row["samples"], row["micro_steps"]) == (4, 2)  # a fifth sample would be half a micro-batch
+    row = run(start, tmp_path, global_batch_size=20, micro_batch_size=2, world_size=4, num_micro_batches=3)
+    assert (row["samples"], row["micro_steps"]) == (6, 3)
+
+
+def test_prediction_layers_count_where_megatron_trains_them(start, tmp_path):
+    without, with_one = (run(start, tmp_path, **LATENT, mtp_num_layers=n)["model_flops"] for n in (None, 1))
+    config = megatron.model_config(argparse.Namespace(**BASE, **LATENT, mtp_num_layers=1))
+    assert with_one == flopmeter.estimate(config, seq_len=32, mtp=True)["flops"]["model"] > without
+    program = Path(flopmeter.__file__).parents[2] / "flopmeter"
+    command = [program, "recompute", tmp_path, "--convention", "model-v1", "--json"]
+    again = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert again["steps"][-1]["recomputed"]["model_flops"] == with_one
+
+
+def test_the_wandb_that_is_handed_over_gets_rows_at_the_log_interval(start):
+    start(rank=1, world_size=2)
+    wandb = Wandb()
+    iterate(range(1, 6), None, wandb)
+    assert {step for step, _ in wandb.rows} <= {2, 4}
+    megatron.perf_monitor_end_training(None, wandb)
+    assert wandb.rows[-1][0] == 5  # what was left
+    assert {"perf/mfu", "perf/step_time", "perf/tokens_per_second"} <= set(wandb.rows[-1][1])
+
+
+def test_rank_0_has_rows_of_its_own_and_none_twice(start, monkeypatch):
+    monkeypatch.setitem(sys.modules, "wandb", types.ModuleType("wandb"))
+    for more in ({"rank": 0}, {"rank": 1, "wandb": False}):
+        start(world_size=2, **more)
+        wandb = Wandb()
+        iterate(range(1, 5), None, wandb)
+        megatron.perf_monitor_end_training(None, wandb)
+        assert wandb.rows == []
+
+
+def test_a_writer_that_fails_ends_no_run(start, tmp_path, capsys):
+    start(rank=1, world_size=2)
+    iterate(range(1, 4), None, object())
+    megatron.perf_monitor_end_training(None, object())
+    assert "W&B did not take a row: AttributeError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "recomputed", "says"),
+    [
+        ({"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}, "all", ""),
+        ({"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": 4}, "all", ""),
+        ({"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": 1}, "all", "taken as every layer"),
+        ({"recompute_granularity": "selective"}, "core", ""),
+        ({"recompute_granularity": "selective", "recompute_modules": ["layernorm"]}, "none", ""),
+        ({"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mlp"]}, "core", "recompute_modules mlp are left out"),
+    ],
+)
+def test_recompute_is_what_it_is_or_it_is_said(start, tmp_path, capsys, more, recomputed, says):
+    recompute = run(start, tmp_path, **more)["recompute_flops"]
+    core = 4 * 4 * 64 * 32 * 33 // 2
+    assert recompute == {"none": 0, "core": core}.get(recomputed, recompute) and (recomputed != "all" or recompute > 2 * core)
+    said = capsys.readouterr().err
+    assert says in said and bool(says) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"reset_attention_mask": True}, "reset_attention_mask: attention is counted over whole sequences"),
+        ({"sft": True}, "sft: attention is counted over whole sequences"),
+        ({"perf_log_format": "json"}, "--perf-log-format has no effect"),
+        ({"perf_model_type": "llama"}, "--perf-model-type has no effect"),
+    ],
+)
+def test_what_is_taken_otherwise_is_said_and_counted(start, tmp_path, capsys, more, says):
+    assert run(start, tmp_path, **more)["model_flops"] is not None
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["num_layers", "hidden_size", "num_attention_heads", "seq_length"])
+def test_a_size_that_is_missing_costs_the_flops_and_nothing_else(start, tmp_path, capsys, missing):
+    row = run(start, tmp_path, **{missing: None})
+    assert (row["samples"], row["model_flops"], row["mfu"]) == (1, None, None)
+    assert f"Megatron's arguments have no {missing}; FLOPs and MFU stay empty" in capsys.readouterr().err
+
+
+def test_sizes_that_make_no_model_cost_the_flops_and_nothing_else(start, tmp_path, capsys):
+    assert run(start, tmp_path, num_attention_heads=128)["model_flops"] is None
+    assert "FLOPs and MFU stay empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("more", "dtype"), [({"fp4": "e2m1"}, "fp4"), ({"fp8": "hybrid"}, "fp8"), ({}, "bf16")])
+def test_the_format_of_the_products_is_that_of_the_flags(start, tmp_path, more, dtype):
+    assert list(run(start, tmp_path, **more)["flops_by_dtype"]) == [dtype]
+
+
+def test_a_second_start_finishes_the_first_monitor(start, tmp_path):
+    first = start()
+    iterate([1, 2])
+    second = start(perf_log_dir=str(tmp_path / "second"))
+    assert not first.enabled and second.enabled and megatron.get_perf_monitor() is second
+    assert [row["step"] for row in records(tmp_path)] == [1, 2]
+
+
+def test_iterations_that_were_skipped_inside_a_step_are_not_its_time(start, tmp_path, capsys):
+    start()
+    for begun, ended in ((4, 4), (5, 8), (9, 10)):  # the last is a loop that counts before it calls
+        megatron.perf_monitor_start_iteration(begun)
+        megatron.perf_monitor_end_iteration(ended)
+    megatron.perf_monitor_end_training()
+    assert [row["step"] for row in records(tmp_path)] == [4, 9]
+    assert "iteration 5 ended as 8" in capsys.readouterr().err
