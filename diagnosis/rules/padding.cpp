@@ -27,8 +27,9 @@ std::optional<Finding> find(const Inquiry& inquiry) {
                      " of those in the batches; work on the rest took " + inquiry.a_step_text(lost);
   finding.remedy =
       "pack several samples into a sequence (packing=True, or variable-length attention with "
-      "cu_seqlens), or batch samples of like length (group_by_length=True) and pad to the longest "
-      "of the batch only";
+      "cu_seqlens), or batch samples of like length (Trainer: "
+      "train_sampling_strategy=\"group_by_length\", before transformers 5 group_by_length=True) "
+      "and pad to the longest of the batch only";
   return finding;
 }
 

@@ -72,6 +72,9 @@ bool Monitor::measuring() const noexcept {
 std::shared_ptr<Subscription> Monitor::subscribe(std::size_t capacity) {
   return session_->subscribe(capacity);
 }
+void Monitor::hurry() {
+  if (session_->alive()) session_->hurry();
+}
 void Monitor::add_finding(Finding finding) {
   session_->add_finding(std::move(finding));
 }

@@ -301,7 +301,7 @@ void Monitor::Session::run() noexcept {
       sinks_.flush(now);
     }
     std::unique_lock lock{mutex_};
-    wake_.wait_for(lock, busy ? busy_interval : poll_interval, [this] { return stopping_; });
+    wake_.wait_for(lock, busy ? busy_interval : poll_interval, [this] { return is_called(); });
     stop = stopping_;
   }
   if_possible([&] { hardware_.poll(monotonic_nanoseconds(), true); });

@@ -23,6 +23,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace flopmeter {
 
@@ -33,6 +34,14 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   /// Prepares the directory and the sinks, and starts the thread.
   Result<void> start();
   void finish() noexcept;
+  /// What has finished is handled now, not within the thread's rest.
+  void hurry() {
+    {
+      const std::lock_guard lock{mutex_};
+      hurried_ = true;
+    }
+    wake_.notify_all();
+  }
 
   [[nodiscard]] bool alive() const noexcept {
     return alive_.load(std::memory_order_relaxed) && generation_ == fork_generation();
@@ -54,6 +63,8 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   void take_survey();
   void say_findings(std::int64_t now_ns);
   void note(std::string_view text) noexcept;
+  /// Whether the thread is wanted before its rest is over; under the lock.
+  bool is_called() { return std::exchange(hurried_, false) || stopping_; }
 
   Options options_;
   Connections connections_;
@@ -89,6 +100,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
       mutex_;  ///< guards what follows; never taken by the training thread inside a step
   std::condition_variable wake_;
   std::condition_variable done_;
+  bool hurried_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
   std::vector<std::shared_ptr<Subscription>> subscriptions_;

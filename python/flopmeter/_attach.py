@@ -16,6 +16,7 @@ from flopmeter import _flopmeter, _setup
 from flopmeter._adapter import torch_adapter
 from flopmeter._batch import Batch, look_at
 from flopmeter._hooks import TorchHooks
+from flopmeter._loaders import Fetch, Loaders
 from flopmeter._monitor import Monitor
 
 _DATA, _EVALUATION, _OTHER = (_flopmeter.phases[name] for name in ("data", "evaluation", "other"))
@@ -38,18 +39,22 @@ class Watcher(Monitor):
         self._evaluating = False
         self._thread = threading.get_ident()
         super().__init__(model=model, **arguments)
-        self._loaders = _Loaders(self) if self.enabled else None
+        self._loaders = Loaders(self.fetch) if self.enabled else None
 
     def _make_hooks(self, model: Any) -> TorchHooks:
         return TorchHooks(self, model, optimizers=False)  # who looked for the model has hooks on the optimizers
 
-    def _begin(self, seen: Batch | None) -> None:
+    def _begin(self, seen: Batch) -> None:
         self._end_early()
         self._strange = self._optimizer_steps = 0
-        self._core.begin_step(*(seen or _NOTHING), None, None, 0)
+        self._core.begin_step(*seen, None, None, 0)
         self._open = True
-        if seen is None and self._has_model:
+
+    def _see(self, batch: Any) -> Batch:
+        seen = look_at(batch)
+        if seen is None:
             _setup.say("what the model is fed does not tell samples or tokens; their rates stay empty")
+        return seen or _NOTHING
 
     def _close(self) -> None:
         self._expected = self._optimizer_steps
@@ -71,11 +76,18 @@ class Watcher(Monitor):
             self._core.end_phase(_EVALUATION)
         if self._open and self._optimizer_steps and not self._loader_seen:
             self._close()
+        if batch is None:
+            if not self._open:
+                self._has_batch = False
+                self._begin(_NOTHING)
+            return
         backward_begun = self._hooks is not None and self._hooks.take_begun()
         if not self._open:
-            self._begin(look_at(batch))
-        elif backward_begun:
-            self._core.micro_step(*(look_at(batch) or _NOTHING))
+            self._has_batch = True
+            self._begin(self._see(batch))
+        elif backward_begun or not self._has_batch:
+            self._has_batch = True
+            self._core.micro_step(*self._see(batch))
 
     def _evaluation_begins(self) -> None:
         if self._evaluating or self._open and not self._optimizer_steps:
@@ -96,7 +108,7 @@ class Watcher(Monitor):
         if not self._has_model:
             if self._open:
                 self.end_step()
-            self._begin(None)
+            self._begin(_NOTHING)
         elif self._open:
             if self._optimizer_steps == self._expected:
                 self._close()
@@ -111,7 +123,7 @@ class Watcher(Monitor):
         if self._strange == _STRANGE_STEPS:
             self._look_again()
 
-    def fetch(self, fetch: Callable[[Any], Any], iterator: Any) -> Any:
+    def fetch(self, fetch: Fetch, iterator: Any) -> Any:
         """The loader's next batch, and the wait for it."""
         if self._evaluating or threading.get_ident() != self._thread:
             return fetch(iterator)
@@ -135,21 +147,6 @@ class Watcher(Monitor):
             elif self._evaluating:
                 self._core.end_phase(_EVALUATION)
         super().finish()
-
-
-class _Loaders:
-    """Stands in for the next() of all of torch's loaders."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        from torch.utils.data import dataloader
-
-        self._kind = kind = dataloader._BaseDataLoaderIter
-        self._original = original = kind.__next__
-        kind.__next__ = lambda iterator: watcher.fetch(original, iterator)  # type: ignore[method-assign]
-
-    def restore(self) -> None:
-        """As it was."""
-        self._kind.__next__ = self._original  # type: ignore[method-assign]
 
 
 def _arguments() -> dict[str, Any]:
@@ -176,7 +173,7 @@ def start(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, l
         what = "a loop by its optimizer alone" if model is None else _setup.model_name(model)
         _setup.say(f"watching {what}; records in {watcher.directory}")
     if model is None:
-        watcher._begin(None)
+        watcher._begin(_NOTHING)
     elif watcher._hooks is not None:
         watcher._hooks._forward_begins(model, args, kwargs)
     return watcher

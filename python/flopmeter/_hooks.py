@@ -53,6 +53,7 @@ class TorchHooks:
         self._guessed_backward = False  # it cannot be seen from this thread: backward is what follows forward
         self._unseen = False  # a backward since the last forward would not have been seen
         self._is_compiling = torch.compiler.is_compiling
+        self._has_gradients = torch.is_grad_enabled
         adapter = ready_adapter()
         self._backward = adapter.BackwardWatch(self._core.address) if adapter else None
         self.phases = True
@@ -90,7 +91,7 @@ class TorchHooks:
             monitor._evaluation_begins()
             return
         self._end_guess()
-        monitor._forward_begins(kwargs or args)
+        monitor._forward_begins(kwargs or args if self._has_gradients() else None)
         if self.phases:
             self._core.begin_phase(FORWARD)
 
@@ -98,6 +99,8 @@ class TorchHooks:
         if self._is_compiling() or self._skip() or not model.training or not self.phases:
             return
         self._core.end_phase(FORWARD)
+        if not self._has_gradients():
+            return
         told = self._watch(output)
         if told is None or self._backward is None:
             self._unseen = True

@@ -296,7 +296,10 @@ class Monitor:
             self._core.set_device_memory(*_setup.device_memory(self._device))
 
     def _forward_begins(self, batch: Any) -> None:
-        """The model's forward starts: a step opens for a waiting batch, and what the model is fed is noted."""
+        """The model's forward starts: a step opens for a waiting batch, and what the model is fed is noted.
+
+        Without gradients (a reference, a generation) it is fed no batch of the step: ``batch`` is None.
+        """
         if not self._open and self._pending is not None and not self._explicit:
             self._begin_auto()
         if self._open and (not self._has_batch or self._batch_by_hook):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from flopmeter import _flopmeter
 from flopmeter._adapter import AdapterUnavailable, torch_adapter
 from flopmeter._layout import learn_layout
-from flopmeter._models import find_model, stored_form
+from flopmeter._models import config_of, find_model, stored_form
 from flopmeter._modules import ModuleHooks
 from flopmeter._peaks import find_peaks
 
@@ -28,9 +28,11 @@ _said: set[str] = set()
 
 def say(text: str) -> None:
     """One line for people, once."""
-    if text not in _said:
-        _said.add(text)
-        print(f"flopmeter: {text}", file=sys.stderr)
+    if text in _said:
+        return
+    _said.add(text)
+    bars = getattr(sys.modules.get("tqdm"), "tqdm", None)  # on a line of its own, not behind a bar
+    (bars.write if bars else print)(f"flopmeter: {text}", file=sys.stderr)
 
 
 def torch_module() -> ModuleType | None:
@@ -147,15 +149,26 @@ def _find_model(model: Any, module: Any, frozen: bool, mode: str) -> _flopmeter.
     except ValueError:
         if module is None or mode == "estimate":
             raise
-        return None
-    return found if found.known else None
+        found = None
+    if found is not None and found.known:
+        return found
+    if config_of(model) is not None:
+        say(f"{type(module or model).__name__} is of no family in the catalog: its FLOPs are counted, but not estimated")
+    return None
 
 
 def _attention_is_eager(model: Any, device: Any) -> bool:
-    """Chosen so, or because the fused kernel of the CPU has no dropout: torch then runs plain products."""
+    """Chosen so, or because of what the fused kernel of the CPU cannot do: torch then runs plain products."""
     config = getattr(model, "config", None)
-    dropout = getattr(config, "attn_pdrop", 0) or getattr(config, "attention_dropout", 0) or 0
-    return getattr(config, "_attn_implementation", None) == "eager" or (str(device) == "cpu" and dropout > 0)
+
+    def size(name: str) -> float:
+        return getattr(config, name, 0) or 0
+
+    widths_differ = size("v_head_dim") != size("qk_nope_head_dim") + size("qk_rope_head_dim")
+    one_key_head = size("multi_query") and not size("new_decoder_architecture") and size("num_attention_heads") > 1
+    dropout = size("attn_pdrop") or size("attention_dropout")
+    refused = dropout or widths_differ or one_key_head
+    return getattr(config, "_attn_implementation", None) == "eager" or bool(str(device) == "cpu" and refused)
 
 
 def parts_of(

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flopmeter._monitor import Monitor
 
-_WAIT_SECONDS = 0.05  # the writing thread looks every 20 ms; waited for only where nothing has come yet
+_WAIT_SECONDS = 0.05  # at most, where the writing thread is held up; it is told to hurry
 
 
 def _mean_over_time(records: list[dict[str, Any]], name: str) -> float | None:
@@ -23,17 +24,28 @@ class Window:
     """The train steps that finished since the last call of metrics()."""
 
     def __init__(self, monitor: Monitor) -> None:
+        self._core = monitor._core
         self._queue = monitor.subscribe(8192)
+        self._taken = 0
+
+    def _records(self, wait: float) -> list[dict[str, Any]]:
+        """All that finished up to now, so that no row shows the steps of another."""
+        status = self._core.status()
+        due = status["steps"] - status["dropped"]
+        deadline = time.monotonic() + wait
+        self._core.hurry()
+        records = []
+        while self._taken + self._queue.dropped < due:
+            text = self._queue.next(max(0.0, deadline - time.monotonic()))
+            if text is None:
+                break
+            self._taken += 1
+            records.append(json.loads(text))
+        return records
 
     def metrics(self, wait: float = _WAIT_SECONDS) -> dict[str, float]:
         """The six perf/* values; what is not known is left out."""
-        records = []
-        text = self._queue.next(wait)
-        while text is not None:
-            record = json.loads(text)
-            if record["tag"] == "train":
-                records.append(record)
-            text = self._queue.next(0)
+        records = [record for record in self._records(wait) if record["tag"] == "train"]
         if not records:
             return {}
         step_time = sum(r["step_seconds"] for r in records) / len(records)

@@ -108,8 +108,12 @@ class PythonMonitor {
   void end() noexcept { monitor_.end_step(); }
   void end_step(std::optional<double> loss,
                 std::optional<double> grad_norm,
-                std::optional<double> learning_rate) noexcept {
-    monitor_.end_step({.loss = loss, .grad_norm = grad_norm, .learning_rate = learning_rate});
+                std::optional<double> learning_rate,
+                std::optional<std::pair<std::int64_t, std::int64_t>> interval) noexcept {
+    monitor_.end_step({.loss = loss,
+                       .grad_norm = grad_norm,
+                       .learning_rate = learning_rate,
+                       .interval = interval});
   }
 
   void set_device_memory(std::int64_t current, std::int64_t peak, std::int64_t reserved) noexcept {
@@ -294,8 +298,12 @@ void bind_monitor(py::module_& m) {
            py::arg("visual_tokens"),
            py::arg("flops"))
       .def("end", &P::end)
-      .def(
-          "end_step", &P::end_step, py::arg("loss"), py::arg("grad_norm"), py::arg("learning_rate"))
+      .def("end_step",
+           &P::end_step,
+           py::arg("loss"),
+           py::arg("grad_norm"),
+           py::arg("learning_rate"),
+           py::arg("interval") = py::none())
       .def("abandon_step", [](P& self) { self.monitor().abandon_step(); })
       .def(
           "begin_phase",
@@ -343,6 +351,7 @@ void bind_monitor(py::module_& m) {
           "subscribe",
           [](P& self, std::size_t capacity) { return self.monitor().subscribe(capacity); },
           py::arg("capacity") = 1024)
+      .def("hurry", [](P& self) { self.monitor().hurry(); })
       .def(
           "finish",
           [](P& self) { self.monitor().finish(); },

@@ -2,6 +2,7 @@
 """The callback for the Hugging Face Trainer, with a real Trainer, a tiny random GPT-2 and real TensorBoard."""
 
 import json
+import time
 
 import flopmeter
 import pytest
@@ -98,3 +99,72 @@ def test_reporters_and_the_log_history_get_the_values(run):
     for name in ("mfu", "mfu_percent", "step_time", "steps_per_second", "tokens_per_second", "samples_per_second"):
         assert f"train/perf/{name}" in tags
     assert [event.step for event in board.Scalars("train/perf/mfu")] == [2, 4, 6]
+
+
+class Slow(transformers.TrainerCallback):
+    """A reporter that takes its time."""
+
+    def on_log(self, *_args, **_kwargs):
+        time.sleep(0.05)
+
+
+class Referring(transformers.Trainer):
+    """Runs the model once more without gradients, as a preference loss does with its reference."""
+
+    def compute_loss(self, model, inputs, *args, **kwargs):
+        with torch.no_grad():
+            model(**inputs)
+        return super().compute_loss(model, inputs, *args, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def by_epoch(tmp_path_factory):
+    """Two epochs of three steps, the second after a train() that failed; evaluation at the start and after each epoch."""
+    config = transformers.LlamaConfig(
+        hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, vocab_size=40
+    )
+    data = [{"input_ids": row, "labels": row} for row in torch.randint(40, (12, LENGTH))]
+    callback = flopmeter.hf.Callback(console=False, peak_tflops=1.0, survey_freq=0)
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path_factory.mktemp("epochs")),
+        per_device_train_batch_size=4,
+        num_train_epochs=2,
+        logging_steps=1,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        eval_on_start=True,
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    model = transformers.LlamaForCausalLM(config)
+    trainer = Referring(model, arguments, train_dataset=data, eval_dataset=data[:4], callbacks=[callback, Slow()])
+    forward, model.forward = model.forward, None
+    with pytest.raises(TypeError):
+        trainer.train()
+    model.forward = forward
+    trainer.train()
+    return callback, trainer
+
+
+def test_what_comes_with_an_epoch_is_apart_and_a_slow_reporter_is_no_wait_for_data(by_epoch):
+    rows = records(by_epoch[0].monitor.directory)
+    tags = [row["tag"] for row in rows]
+    assert tags == ["evaluation", *["train"] * 3, "evaluation", "checkpoint", *["train"] * 3, "evaluation", "checkpoint"]
+    train = [row for row in rows if row["tag"] == "train"]
+    assert all(row["phases"]["data"] < 0.05 for row in train)
+    assert [row["step"] for row in train if row["phases"]["other"] > 0.05] == [2, 3, 5, 6]
+    assert by_epoch[0].monitor.status["misuse"] == 0
+
+
+def test_a_forward_without_gradients_is_work_but_no_micro_step(by_epoch):
+    config = by_epoch[1].model.config.to_dict()
+    flops = flopmeter.estimate(config, seq_lens=[LENGTH] * 4, convention="executed")["flops"]
+    for row in records(by_epoch[0].monitor.directory, "train"):
+        assert (row["micro_steps"], row["samples"], row["tokens"]) == (1, 4, 4 * LENGTH)
+        assert row["hardware_flops"] == flops["model"] + flops["forward"]
+
+
+def test_a_logged_row_shows_its_own_steps(by_epoch):
+    logged = [entry["perf/step_time"] for entry in by_epoch[1].state.log_history if "loss" in entry]
+    assert logged == [row["step_seconds"] for row in records(by_epoch[0].monitor.directory, "train")]
