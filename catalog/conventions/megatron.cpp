@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// num_floating_point_operations(), with T tokens, h wide, n heads and g key groups of size d, f the
-// MLP's width: 6 T L (h (n d + 2 g d) + n d h) + 6 L n d sum(s^2) + 6 T L h f (3 gated | 2) + 6 T h
-// V. Experts count top-k times, the router does not; prediction layers (MTP) count where the model
-// has them; frozen weights count like trained ones.  Windows count what they leave,
-// which is what the figures of Megatron-Bridge since 26.06 agree with; Megatron-LM itself takes
-// every layer for a full one.  The vocabulary is the logical one, where Megatron takes the padded.
-// Mamba layers count as if they were twice as wide as the model, whatever their heads say, and
-// without their convolution, which we leave in: a thousandth of the layer.
+// num_floating_point_operations() since core 0.12, with T tokens, h wide, n heads and g key groups
+// of size d, f the MLP's width: 6 T L (h (n d + 2 g d) + n d h) + 6 L n d sum(s^2) + 6 T L h f (3
+// gated | 2) + 6 T h V. Experts count top-k times, the router does not; prediction layers (MTP)
+// count where the model has them; frozen weights count like trained ones.  Windows count what they
+// leave, which is what the figures of Megatron-Bridge since 26.06 agree with; Megatron-LM itself
+// takes every layer for a full one.  The vocabulary is the logical one, where Megatron takes the
+// padded. Mamba layers count as if they were twice as wide as the model, whatever their heads say,
+// and without their convolution, which we leave in: a thousandth of the layer.  The norms of latent
+// attention and of prediction layers, which it prices like weights, are left out.
 #include <flopmeter/catalog/convention.h>
 
 namespace flopmeter {
@@ -40,7 +41,7 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 extern const Convention megatron_plugin;
 constinit const Convention megatron_plugin{
     .name = "megatron",
-    .help = "products with weights without the router, causal half of attention",
+    .help = "products with weights without the router, causal half of attention; since core 0.12",
     .source = "https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/training.py",
     .count = count};
 
