@@ -43,7 +43,7 @@ if [ $in_chroot = 1 ]; then
     wheels=/wheels
     mkdir -p "$root/wheels" && mount --bind "$PIP_FIND_LINKS" "$root/wheels"
   fi
-  cp /etc/resolv.conf "$root/etc/"
+  cp /etc/resolv.conf /etc/hosts "$root/etc/"  # an installed Debian knows its own name
   cp /etc/ssl/certs/ca-certificates.crt "$root/certificates.crt"
   git clone -q . "$root/flopmeter"
   chroot "$root" apt-get update -qq
