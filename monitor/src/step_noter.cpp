@@ -82,7 +82,7 @@ void StepNoter::open(State state, std::int64_t now) noexcept {
   too_deep_ = 0;
   mark_ns_ = now;
   calls_ = 1;
-  has_batch_ = false;
+  has_batch_ = counted_early_ = false;
   settle_communication();
   communication_before_ = communication_now();
 }
@@ -176,11 +176,8 @@ void StepNoter::start_counting() noexcept {
   if (source_ == nullptr) return;
   const bool given = now_.record.flops_source == FlopsSource::given;
   const bool wanted = !given && plan_.wants(effective_steps_, now_.shape.signature);
-  if (wanted != counting_enabled_) {
-    source_->enable(wanted);
-    counting_enabled_ = wanted;
-  }
-  if (wanted) before_ = source_->snapshot();
+  count(wanted);
+  if (wanted && !counted_early_) before_ = source_->snapshot();
   now_.counted = wanted;
   measuring_.store(wanted, std::memory_order_relaxed);
 }
@@ -331,17 +328,15 @@ void StepNoter::begin_phase(Phase phase) noexcept {
   const bool aside = phase == Phase::evaluation || phase == Phase::checkpoint;
   if (state_ == State::idle) {
     open(aside ? State::aside : State::early, now);
-    if (aside) {
-      now_.record.step = last_step_;
-      now_.record.effective_step = effective_steps_;
-      now_.record.tag = phase == Phase::evaluation ? StepTag::evaluation : StepTag::checkpoint;
-    }
+    if (!aside) count_early();
+    now_.record.step = last_step_;
+    now_.record.effective_step = effective_steps_;
   } else {
     ++calls_;
     mark(now);
-    if (aside && now_.record.tag == StepTag::train) {
-      now_.record.tag = phase == Phase::evaluation ? StepTag::evaluation : StepTag::checkpoint;
-    }
+  }
+  if (aside && now_.record.tag == StepTag::train) {
+    now_.record.tag = phase == Phase::evaluation ? StepTag::evaluation : StepTag::checkpoint;
   }
   if (depth_ == most_depth) {
     ++too_deep_;

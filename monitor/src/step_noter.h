@@ -81,6 +81,17 @@ class StepNoter {
     phase_seen_ = {};
     depth_ = too_deep_ = 0;
   }
+  void count(bool wanted) noexcept {
+    if (wanted != counting_enabled_) source_->enable(wanted);
+    counting_enabled_ = wanted;
+  }
+  /// Work before a step whose time is noted already is the step's own, as that time is.
+  void count_early() noexcept {
+    counted_early_ = source_ != nullptr && plan_.wants(effective_steps_, 0);
+    if (!counted_early_) return;
+    count(true);
+    before_ = source_->snapshot();
+  }
   void add_batch(const StepInput& input) noexcept;
   void start_counting() noexcept;
   void stop_counting(std::int64_t step_ns) noexcept;
@@ -116,6 +127,7 @@ class StepNoter {
   std::uint32_t calls_ = 0;
   bool has_batch_ = false;
   bool counting_enabled_ = false;
+  bool counted_early_ = false;  ///< since a phase that came before the step
   bool surveying_ = false;
   std::int64_t train_step_ns_ = 0;  ///< of the last ordinary step, without the wait for data
   FlopTotals before_;
