@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from flopmeter._setup import say
+
 
 class Batch(NamedTuple):
     """The arguments of the monitor's begin_step and micro_step, in their order."""
@@ -28,15 +30,30 @@ def _rows(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def _lengths(mask: Any) -> tuple[list[int], int] | None:
-    """Real tokens of each row and the padded length; None for a mask that is not rows of 0 and 1 on the host."""
+def _lengths(mask: Any) -> tuple[list[int], int]:
+    """Real tokens of each row and the padded length, which is 0 where only the shape tells them.
+
+    Only the shape of a mask is used that lies on a device, has a row for each query, or is added to scores.
+    """
     shape = getattr(mask, "shape", None)
     if shape is None:
-        rows = [list(row) for row in mask]
+        if isinstance(mask, (str, bytes, Mapping)):
+            raise TypeError("expected rows of 0 and 1")
+        rows = list(mask)
+        rows = [list(row) for row in rows] if rows and hasattr(rows[0], "__len__") else [rows] if rows else []
         return [int(sum(map(bool, row))) for row in rows], max(map(len, rows), default=0)
-    if len(shape) != 2 or not _on_host(mask):
-        return None
-    return [int(n) for n in (mask != 0).sum(1).tolist()], int(shape[1])
+    sequences, length = int(shape[0]) if len(shape) > 1 else 1, int(shape[-1])
+    if len(shape) > 2 or not _on_host(mask) or bool((mask < 0).any()):
+        return [length] * sequences, 0
+    return [int(n) for n in (mask != 0).reshape(sequences, length).sum(1).tolist()], length
+
+
+def _lengths_if_known(mask: Any) -> tuple[list[int], int]:
+    try:
+        return _lengths(mask)
+    except (TypeError, ValueError, IndexError, RuntimeError):
+        say(f"an attention_mask of type {type(mask).__name__} is not used: expected a tensor or rows of 0 and 1")
+        return [], 0
 
 
 def describe(
@@ -54,11 +71,9 @@ def describe(
     if seq_lens is not None:
         lengths = [int(n) for n in _rows(seq_lens)]
     elif attention_mask is not None:
-        known = _lengths(attention_mask)
-        if known is not None:
-            lengths, padded = known
-        elif len(getattr(attention_mask, "shape", ())) >= 2 and input_ids is None:
-            input_ids = attention_mask
+        lengths, padded = _lengths_if_known(attention_mask)
+        if not padded and input_ids is not None:
+            lengths = []  # one such mask may serve all rows of the input
     if not lengths and input_ids is not None and tokens is None:
         shape = tuple(getattr(input_ids, "shape", ()))
         if len(shape) >= 2:

@@ -32,11 +32,14 @@ class WandbWriter:
     """Adds perf/* to the user's own W&B run.  Never passes step=, never starts or ends a run.
 
     Rows of one's own move W&B's step on, and a row that the user then logs with a smaller step= would be lost; so
-    values join the user's next row unless ``own_rows`` is asked for.
+    values join the user's next row unless ``own_rows`` is asked for.  With ``keep_all`` values that no row of the
+    user's took become one before the next values come: at most one a step, so that no step= of the user's is passed.
     """
 
-    def __init__(self, own_rows: bool) -> None:
+    def __init__(self, own_rows: bool, keep_all: bool = False) -> None:
         self._own_rows = own_rows
+        self._keep_all = keep_all
+        self._waits_at: int | None = None  # W&B's step at which values wait for a row
         self._known: Any = None
 
     def __call__(self, record: dict[str, Any]) -> None:
@@ -51,7 +54,11 @@ class WandbWriter:
             run.define_metric("flopmeter/step", hidden=True)
             run.define_metric("perf/*", step_metric="flopmeter/step")
             self._known = run
+            self._waits_at = None
+        if self._keep_all and self._waits_at == run.step:
+            run.log({}, commit=True)
         run.log({**values, "flopmeter/step": step}, commit=self._own_rows)
+        self._waits_at = run.step
 
 
 class MlflowWriter:

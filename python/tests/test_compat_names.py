@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """flopmeter.compat: estimates, dummy-batch measurements and the four modes; always a float, never an exception."""
 
+import subprocess
+import sys
+
 import flopmeter
 import pytest
 import torch
@@ -45,20 +48,6 @@ def test_a_dummy_batch_is_measured_forward_and_backward(model):
     assert compat.calculate_mfu_with_profiler(model, batch_size=BATCH, seq_length=LENGTH, step_time=0.1) == LINEAR / 0.1 / 1e12
 
 
-def test_measuring_leaves_mode_random_numbers_gradients_and_buffers_alone(model):
-    model.train()
-    model.drop.eval()
-    model(torch.ones(BATCH, LENGTH, dtype=torch.long)).sum().backward()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    gradients = [parameter.grad.clone() for parameter in model.parameters()]
-    state = torch.get_rng_state()
-    compat._measure_flops_with_profiler(model, BATCH, LENGTH)
-    assert model.training and not model.drop.training
-    assert torch.equal(torch.get_rng_state(), state)
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients, strict=True))
-
-
 def test_the_real_profiler_runs_on_demand(model):
     measured = compat._measure_flops_with_profiler(model, BATCH, LENGTH, flops_backend="torch_profiler")
     # It prices the forward's product and both gradients' as well, and elementwise work beside them.
@@ -98,20 +87,6 @@ def test_the_four_modes(model):
     assert compat.calculate_precise_mfu(model, BATCH, LENGTH, 1.0, actual_flops=2e11) == 0.2
 
 
-def test_smart_measures_once_and_again_after_a_thousand_calls(monkeypatch):
-    from flopmeter.compat import _measure
-
-    model, measured = Tokens(), []
-    real = _measure._measure_flops_with_profiler
-    monkeypatch.setattr(_measure, "_measure_flops_with_profiler", lambda *a: measured.append(1) or real(*a))
-    for _ in range(1001):
-        compat.calculate_precise_mfu(model, BATCH, LENGTH, 1.0)
-    assert len(measured) == 2
-    twice = compat.calculate_precise_mfu(model, 2 * BATCH, LENGTH, 1.0)  # scaled, not measured
-    assert twice == pytest.approx(2 * LINEAR / 1e12)
-    assert len(measured) == 2
-
-
 def test_the_estimate_is_seven_and_a_half_flops_a_parameter_and_token(model):
     parameters = sum(p.numel() for p in model.parameters())
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
@@ -129,6 +104,59 @@ def test_visual_tokens_come_from_the_grid_else_576():
     assert compat._get_actual_sequence_length({"input_ids": ids, "pixel_values": torch.zeros(2, 3, 4, 4)}) == 10 + 576
 
 
+@pytest.mark.parametrize(
+    ("batch", "tokens"),
+    [
+        ({"input_ids": [[0] * 4] * 2}, 8),
+        ({"input_ids": [[0] * 4] * 2, "attention_mask": [[1, 1, 1, 1], [1, 1, 0, 0]]}, 6),
+        ({"input_ids": torch.zeros(4)}, 4),
+        ({"input_ids": torch.zeros(2, 4), "attention_mask": torch.ones(1, 1, 4, 4)}, 8),
+        ({"input_ids": torch.zeros(2, 4), "attention_mask": torch.tensor([[0.0, -1e9, 0.0, 0.0]] * 2)}, 8),
+        ({"input_ids": torch.zeros(2, 4).numpy()}, 8),
+        ({"inputs_embeds": torch.zeros(2, 4, 16)}, 8),
+        ({"labels": torch.zeros(2, 4)}, 8),
+        ({"input_ids": torch.zeros(2, 4), "image_grid_thw": (1, 4, 4)}, 12),
+        ({"pixel_values": torch.zeros(2, 3, 4, 4)}, 2 * 576),
+        ((torch.zeros(2, 4, dtype=torch.long), torch.zeros(2)), 8),
+        (torch.zeros(2, 4, dtype=torch.long), 8),
+    ],
+)
+def test_a_batch_tells_its_tokens_in_any_form(model, batch, tokens):
+    parameters = sum(p.numel() for p in model.parameters())
+    assert compat.profile_model_flops(model, batch) == 7.5 * parameters * tokens
+
+
+@pytest.mark.parametrize("batch", [{}, None, "text", {"other": 1}, {"attention_mask": "text"}])
+def test_a_batch_that_tells_nothing_is_zero_and_one_line(model, batch, capsys):
+    assert compat.profile_model_flops(model, batch) == 0.0
+    assert capsys.readouterr().out.count("\n") == 1
+    assert compat._get_actual_sequence_length(batch) == 0.0
+
+
+@pytest.mark.parametrize("bad", [None, "text", float("nan"), 0, [1.0]])
+def test_what_is_no_number_is_zero_and_one_line(model, bad, capsys):
+    for place in range(3):
+        numbers = [1e9, 0.1, 1e12]
+        numbers[place] = bad
+        assert compat.calculate_mfu(*numbers) == 0.0
+        assert capsys.readouterr().out.count("\n") == 1
+    assert compat.calculate_mfu_with_profiler(model, BATCH, LENGTH, bad) == 0.0
+    assert capsys.readouterr().out.count("step_time") == 1
+    assert compat.calculate_mfu_with_profiler(model, bad, LENGTH, 0.1) == 0.0
+    assert "batch_size" in capsys.readouterr().out
+
+
+def test_tensors_are_numbers():
+    assert compat.calculate_mfu(torch.tensor(5e11, dtype=torch.float64), torch.tensor(1), 1e12) == 0.5
+
+
+@pytest.mark.parametrize(("device", "dtype"), [("none such", None), ("h100", "int4"), ("cuda:99", None)])
+def test_a_peak_that_nobody_knows_is_zero_and_said(device, dtype, monkeypatch, capsys):
+    monkeypatch.undo()
+    assert compat.get_gpu_peak_flops(device, dtype) == 0.0
+    assert capsys.readouterr().out.count("\n") == 1
+
+
 def test_install_makes_the_samples_import_lines_work():
     compat.install()
     from training.utils.monitor import TrainingMonitor, calculate_mfu_with_profiler, profile_model_flops
@@ -136,3 +164,28 @@ def test_install_makes_the_samples_import_lines_work():
     assert TrainingMonitor is compat.TrainingMonitor
     assert calculate_mfu_with_profiler is compat.calculate_mfu_with_profiler
     assert profile_model_flops is flopmeter.compat.profile_model_flops
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"training/data.py": "own = 1"}, "1 True"),  # a folder without __init__.py
+        ({"training/__init__.py": "", "training/utils/__init__.py": "", "training/data.py": "own = 2"}, "2 True"),
+        ({"training/data.py": "own = 3", "training/utils/monitor.py": "profile_model_flops = None"}, "3 False"),
+    ],
+)
+def test_install_leaves_the_programs_own_modules_alone(tmp_path, files, says):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    program = (
+        "import sys, importlib.util, flopmeter.compat\n"
+        "flopmeter.compat.install()\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"  # later than install(), as programs do
+        "from training.utils.monitor import profile_model_flops\n"
+        "from training.data import own\n"
+        "assert importlib.util.find_spec('training') and importlib.util.find_spec('training.utils.monitor')\n"
+        "print(own, profile_model_flops is flopmeter.compat.profile_model_flops)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == says, done.stderr

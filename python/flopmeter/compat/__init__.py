@@ -7,8 +7,11 @@ Functions here return a float always: 0.0 and a printed line where a figure is n
 from __future__ import annotations
 
 import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from flopmeter.compat._dummy import _create_dummy_batch_for_profiling
 from flopmeter.compat._estimate import (
     _estimate_flops_fallback,
     _estimate_forward_flops,
@@ -17,12 +20,11 @@ from flopmeter.compat._estimate import (
     profile_model_flops,
 )
 from flopmeter.compat._measure import (
-    _create_dummy_batch_for_profiling,
     _measure_flops_with_profiler,
     calculate_mfu_with_profiler,
-    calculate_precise_mfu,
     get_gpu_peak_flops,
 )
+from flopmeter.compat._modes import calculate_precise_mfu
 from flopmeter.compat._training_monitor import TrainingMonitor
 
 __all__ = [
@@ -39,21 +41,28 @@ __all__ = [
     "install",
     "profile_model_flops",
 ]
+_MONITOR = "training.utils.monitor"
+
+
+class _Names(MetaPathFinder, Loader):
+    """Makes ``training.utils.monitor``, or what the program's own package ``training`` lacks of it.
+
+    The last of all finders: whatever the program has itself is found before, wherever it puts it.
+    """
+
+    def find_spec(self, fullname: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """A module of these names; None for any other."""
+        if fullname not in ("training", "training.utils", _MONITOR):
+            return None
+        return ModuleSpec(fullname, self, is_package=fullname != _MONITOR)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill the module."""
+        if module.__name__ == _MONITOR:
+            vars(module).update({name: globals()[name] for name in __all__ if name != "install"})
 
 
 def install() -> None:
     """Make ``from training.utils.monitor import …`` find these names, unless the program has a module of that name."""
-    this = sys.modules[__name__]
-    parent: ModuleType | None = None
-    for name in ("training", "training.utils", "training.utils.monitor"):
-        module = sys.modules.get(name)
-        if module is None:
-            module = ModuleType(name, "Names of flopmeter.compat.")
-            module.__path__ = []  # a package, so that its parts can be imported
-            sys.modules[name] = module
-            if parent is not None:
-                setattr(parent, name.rpartition(".")[2], module)
-        parent = module
-    for name in __all__:
-        if not hasattr(parent, name):
-            setattr(parent, name, getattr(this, name))
+    if not any(isinstance(finder, _Names) for finder in sys.meta_path):
+        sys.meta_path.append(_Names())

@@ -3,12 +3,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
+
+from flopmeter._batch import Batch, describe
 
 COEFFICIENT = 2.5  # multimodal models: text and vision meet; the preset params-2.5 of `flopmeter estimate`
 VISUAL_TOKENS = 576  # of an image whose grid is not known
 _MERGED = 4  # patches of image_grid_thw that become one visual token
+
+
+def reason(error: BaseException) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
+def as_number(value: Any) -> float | None:
+    """A finite number from whatever holds one; None where nothing does."""
+    try:
+        number = float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def parameters_of(model: Any) -> int:
@@ -16,54 +33,115 @@ def parameters_of(model: Any) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _visual_tokens(batch: Mapping[str, Any], sequences: int) -> float:
-    """Visual tokens of a sequence, on average."""
+def estimated_flops(model: Any, batch_size: int, seq_length: float) -> float:
+    """Forward and backward from parameters times tokens."""
+    return 3 * COEFFICIENT * parameters_of(model) * batch_size * seq_length
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Extents of a tensor, an array or nested lists; empty for anything else."""
+    if (shape := getattr(value, "shape", None)) is not None:
+        return tuple(int(extent) for extent in shape)
+    if not isinstance(value, (list, tuple)):
+        return ()
+    return (len(value), *max((_shape(row) for row in value), default=()))
+
+
+def _named(batch: Any) -> Mapping[str, Any]:
+    """The batch by name; of tensors without names the first is the input."""
+    if isinstance(batch, Mapping):
+        return batch
+    if isinstance(batch, (list, tuple)) and any(hasattr(each, "shape") for each in batch):
+        batch = next(each for each in batch if hasattr(each, "shape"))
+    shape = _shape(batch)
+    if "float" not in str(getattr(batch, "dtype", "")):
+        return {"input_ids": batch} if shape else {}
+    return {"pixel_values" if len(shape) > 3 else "inputs_embeds": batch}
+
+
+def _visual_tokens(batch: Mapping[str, Any]) -> float | None:
+    """Visual tokens of all images by their grids; None where no grid is known."""
     grid = batch.get("image_grid_thw")
-    if grid is not None:
-        rows = grid.tolist() if hasattr(grid, "tolist") else grid
-        return sum(t * h * w for t, h, w in rows) / _MERGED / max(sequences, 1)
-    return VISUAL_TOKENS if batch.get("pixel_values") is not None else 0
+    if grid is None:
+        return None
+    try:
+        rows = grid.tolist() if hasattr(grid, "tolist") else list(grid)
+        rows = [rows] if rows and not isinstance(rows[0], (list, tuple)) else rows
+        return sum(int(t) * int(h) * int(w) for t, h, w in rows) / _MERGED
+    except (TypeError, ValueError) as error:
+        print(f"image_grid_thw is not used, because it is not rows of t, h, w: {reason(error)}")
+        return None
 
 
-def _get_actual_sequence_length(batch_example: Mapping[str, Any]) -> float:
+def _masked(mask: Any) -> Batch:
+    """What the mask tells; it is read even where it lies on a device."""
+    on_device = getattr(getattr(mask, "device", None), "type", "cpu") not in ("cpu", "meta")
+    return describe(attention_mask=mask.cpu() if on_device else mask)
+
+
+def _sequences(batch: Any) -> tuple[int, float]:
+    """Number of sequences and their mean length, visual tokens included; zeros where the batch tells neither."""
+    named = _named(batch)
+    masked = _masked(named.get("attention_mask"))
+    if masked.padded_length:
+        return len(masked.lengths), sum(masked.lengths) / max(len(masked.lengths), 1)
+    visual = _visual_tokens(named)
+    pictures = _shape(named.get("pixel_values"))
+    text: tuple[int, ...] = ()
+    for name, least in (("input_ids", 1), ("inputs_embeds", 2), ("labels", 2)):
+        if len(shape := _shape(named.get(name))) >= least:
+            is_row = name == "input_ids" and len(shape) == 1
+            text = (1, shape[0]) if is_row else (shape[0], 1 if name == "inputs_embeds" and len(shape) == 2 else shape[1])
+            break
+    if not text and masked.lengths:
+        text = (len(masked.lengths), masked.lengths[0])
+    if text:
+        each = visual / max(text[0], 1) if visual is not None else VISUAL_TOKENS if pictures else 0
+        return text[0], text[1] + each
+    if visual is not None:
+        return 1, visual
+    return (pictures[0], VISUAL_TOKENS) if pictures else (0, 0)
+
+
+def _get_actual_sequence_length(batch_example: Any) -> float:
     """Tokens of a sequence, visual ones included: the mean over the attention mask's rows, else the input's length."""
-    mask = batch_example.get("attention_mask")
-    if mask is not None:
-        return float((mask != 0).sum(dim=1).double().mean())
-    ids = batch_example.get("input_ids")
-    if ids is None:
-        return float(_visual_tokens(batch_example, 1))
-    return float(ids.size(1) + _visual_tokens(batch_example, ids.size(0)))
+    try:
+        return float(_sequences(batch_example)[1])
+    except Exception as error:
+        print(f"The sequence length cannot be told: {reason(error)}")
+        return 0.0
 
 
-def _batch_size(batch_example: Mapping[str, Any]) -> int:
-    for name in ("input_ids", "attention_mask", "pixel_values", "labels"):
-        if batch_example.get(name) is not None:
-            return int(batch_example[name].shape[0])
-    return 1
+def _estimate_forward_flops(model: Any, batch_example: Any) -> float:
+    """Forward: 2.5 × parameters × batch size × sequence length; 0.0 and a line where it cannot be told."""
+    try:
+        sequences, length = _sequences(batch_example)
+        if not sequences * length:
+            print("FLOPs cannot be estimated: the batch tells no number of tokens (input_ids, attention_mask, labels, …)")
+            return 0.0
+        return estimated_flops(model, sequences, length) / 3
+    except Exception as error:
+        print(f"FLOPs cannot be estimated: {reason(error)}")
+        return 0.0
 
 
-def _estimate_forward_flops(model: Any, batch_example: Mapping[str, Any]) -> float:
-    """Forward: 2.5 × parameters × batch size × sequence length."""
-    return COEFFICIENT * parameters_of(model) * _batch_size(batch_example) * _get_actual_sequence_length(batch_example)
-
-
-def _estimate_flops_fallback(model: Any, batch_example: Mapping[str, Any]) -> float:
+def _estimate_flops_fallback(model: Any, batch_example: Any) -> float:
     """Forward and backward, which is twice forward."""
     return 3 * _estimate_forward_flops(model, batch_example)
 
 
-def profile_model_flops(model: Any, batch_example: Mapping[str, Any]) -> float:
+def profile_model_flops(model: Any, batch_example: Any) -> float:
     """FLOPs of a training step on the batch, by estimate; 0.0 and a line where it cannot be told."""
-    try:
-        return _estimate_flops_fallback(model, batch_example)
-    except Exception as error:
-        print(f"FLOPs cannot be estimated: {type(error).__name__}: {error}")
-        return 0.0
+    return _estimate_flops_fallback(model, batch_example)
 
 
 def calculate_mfu(flops: float, compute_time: float, gpu_peak_flops: float) -> float:
     """MFU of ``flops`` done in ``compute_time`` seconds, at most 1.0; 0.0 where time or peak is not positive."""
-    if not (flops > 0 and compute_time > 0 and gpu_peak_flops > 0):
-        return 0.0
-    return min(flops / compute_time / gpu_peak_flops, 1.0)
+    given = {"flops": flops, "compute_time": compute_time, "gpu_peak_flops": gpu_peak_flops}
+    numbers = {name: as_number(value) for name, value in given.items()}
+    for name, number in numbers.items():
+        if number is None or number <= 0:
+            print(f"MFU is 0, because {name} is {given[name]!r} and must be a number above 0")
+            return 0.0
+    work, seconds, peak = (number or 0.0 for number in numbers.values())
+    return min(work / seconds / peak, 1.0)

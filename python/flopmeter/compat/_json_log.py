@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A JSON array in a file that is valid after every entry: each write replaces the closing bracket, in one call."""
+"""A JSON array in a file that is valid after every entry: each write replaces the closing bracket, in one call.
+
+Nothing is remembered between two writes but the file itself, which is locked meanwhile: a restarted program adds to
+what it wrote before, and several writers to one file add their entries in turn.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from flopmeter._setup import say
+
+_END = b"\n]\n"
 
 
 def _plain(value: Any) -> Any:
@@ -21,39 +30,79 @@ class JsonLog:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._end = 1  # where the closing bracket's line begins
-        self._first = True
         self._fd = -1
         self._owner = os.getpid()
         try:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-            os.pwrite(self._fd, b"[\n]\n", 0)
+            self._open()
+            with self._locked():
+                self._prepare()
         except OSError as error:
             self._give_up(error)
+
+    def _open(self) -> None:
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError:
+            pass  # some shared file systems have no locks
+        try:
+            yield
+        finally:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            except OSError:
+                pass
+
+    def _prepare(self) -> None:
+        """Makes the file end as ours do; one that holds no JSON array is moved aside."""
+        text = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+        try:
+            entries = json.loads(text) if text.strip() else []
+        except ValueError:
+            entries = None
+        if not isinstance(entries, list):
+            aside = self._path + ".old"
+            os.replace(self._path, aside)
+            say(f"{self._path} held no JSON array and was moved to {aside}")
+            os.close(self._fd)
+            self._open()
+            text, entries = b"", []
+        if not entries:
+            os.pwrite(self._fd, b"[" + _END, 0)
+            os.ftruncate(self._fd, 1 + len(_END))
+            return
+        say(f"{self._path} holds {len(entries)} entries of an earlier run; new ones follow them")
+        if not text.endswith(_END):
+            kept = len(text[: text.rindex(b"]")].rstrip())
+            os.pwrite(self._fd, _END, kept)
+            os.ftruncate(self._fd, kept + len(_END))
 
     def append(self, entry: dict[str, Any]) -> None:
         """Add an entry."""
         if self._fd < 0 or os.getpid() != self._owner:
             return
-        text = json.dumps({name: _plain(value) for name, value in entry.items()}, allow_nan=False)
-        body = ("\n" if self._first else ",\n") + text
-        data = (body + "\n]\n").encode()
+        text = json.dumps({name: _plain(value) for name, value in entry.items()}, allow_nan=False).encode()
+        end = -1
         try:
-            if os.pwrite(self._fd, data, self._end) != len(data):
-                raise OSError(f"the file takes no more: {self._path}")
+            with self._locked():
+                end = os.fstat(self._fd).st_size - len(_END)
+                is_first = os.pread(self._fd, 1, end - 1) == b"["
+                data = (b"\n" if is_first else b",\n") + text + _END
+                if os.pwrite(self._fd, data, end) != len(data):
+                    raise OSError(f"the file takes no more: {self._path}")
         except OSError as error:
-            self._give_up(error)
-            return
-        self._end += len(body.encode())
-        self._first = False
+            self._give_up(error, end)
 
-    def _give_up(self, error: OSError) -> None:
+    def _give_up(self, error: OSError, end: int = -1) -> None:
         say(f"{self._path} is not written: {error.strerror or error}")
-        if self._fd >= 0:
+        if end >= 0:
             try:
-                os.pwrite(self._fd, b"\n]\n", self._end)
-                os.ftruncate(self._fd, self._end + 3)
+                os.pwrite(self._fd, _END, end)
+                os.ftruncate(self._fd, end + len(_END))
             except OSError:
                 pass
         self.close()

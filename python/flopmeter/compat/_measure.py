@@ -3,33 +3,38 @@
 
 from __future__ import annotations
 
-import inspect
-import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from flopmeter import _peaks
 from flopmeter._count import count
 from flopmeter._flopmeter import dtype_name
-from flopmeter._hooks import suspended
-from flopmeter.compat._estimate import COEFFICIENT, calculate_mfu, parameters_of
+from flopmeter.compat._dummy import (
+    _create_dummy_batch_for_profiling,
+    _torch,
+    run_once,
+    takes_labels,
+    untouched,
+    waits_for_ranks,
+    without_ddp,
+)
+from flopmeter.compat._estimate import as_number, calculate_mfu, reason
 
-RECALIBRATION_FREQUENCY = 1000  # calls of calculate_precise_mfu in mode smart between two measurements
-_calibrations: weakref.WeakKeyDictionary[Any, tuple[float, int]] = weakref.WeakKeyDictionary()
 
-
-def _torch() -> Any:
-    import torch
-
-    return torch
+def usual_dtype(device: Any = None) -> str:
+    """What models on the device compute in, where nothing tells."""
+    is_gpu = isinstance(device, str) and device != "cpu" or _peaks.torch_device_name(device)
+    return "bf16" if is_gpu else "fp32"
 
 
 def get_gpu_peak_flops(device: Any = None, dtype: Any = None) -> float:
     """Peak of one device in FLOP/s: catalog by torch's name of it, else the CPU's formula; 0.0 and a line if unknown."""
-    table = _peaks.find_peaks(device)
-    gpu = device if isinstance(device, str) and device != "cpu" else _peaks.torch_device_name(device)
-    name = dtype_name(str(dtype)) if dtype is not None else "bf16" if gpu else "fp32"
+    try:
+        table = _peaks.find_peaks(device)
+        name = dtype_name(str(dtype)) if dtype is not None else usual_dtype(device)
+    except Exception as error:  # a device or dtype that nobody knows
+        print(f"The peak is not known, and MFU will be 0: {reason(error)}")
+        return 0.0
     peak = table.peaks.get(name)
     if peak is None:
         print(f"The {name} peak of {table.device} is not known ({table.source}); MFU will be 0")
@@ -37,17 +42,24 @@ def get_gpu_peak_flops(device: Any = None, dtype: Any = None) -> float:
     return peak
 
 
-def peak_of(model: Any) -> float:
-    """Peak of the device that holds the model, in the dtype it computes in."""
+def device_and_dtype(model: Any) -> tuple[Any, Any]:
+    """Where the model is and what it computes in; None where it has no parameters."""
     parameter = next(model.parameters(), None)
     if parameter is None:
-        return get_gpu_peak_flops()
-    return get_gpu_peak_flops(parameter.device, _autocast_dtype(parameter.device.type) or parameter.dtype)
+        return None, None
+    return parameter.device, _autocast_dtype(parameter.device.type) or parameter.dtype
+
+
+def peak_of(model: Any) -> float:
+    """Peak of the device that holds the model, in the dtype it computes in."""
+    return get_gpu_peak_flops(*device_and_dtype(model))
 
 
 def _autocast_dtype(device_type: str) -> Any:
     """The dtype that autocast computes in; None where it is off."""
     torch = _torch()
+    if device_type == "meta":
+        return None
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else None
     # torch 1.13: two names for each question
@@ -56,60 +68,7 @@ def _autocast_dtype(device_type: str) -> Any:
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
-def _create_dummy_batch_for_profiling(batch_size: int, seq_length: int, device: Any) -> dict[str, Any]:
-    """Token ids, a full mask and labels; draws no random numbers."""
-    torch = _torch()
-    ids = torch.zeros(batch_size, seq_length, dtype=torch.long, device=device)
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids.clone()}
-
-
-def _run(model: Any, batch: dict[str, Any]) -> Any:
-    """Calls the model with what its forward takes of the batch; a module without such names gets one tensor."""
-    torch = _torch()
-    parameters = inspect.signature(model.forward).parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return model(**batch)
-    accepted = {p.name: batch[p.name] for p in parameters if p.name in batch}
-    if accepted:
-        return model(**accepted)
-    if any(isinstance(module, torch.nn.Embedding) for module in model.modules()):
-        return model(batch["input_ids"])
-    linear = next(module for module in model.modules() if isinstance(module, torch.nn.Linear))
-    shape = (*batch["input_ids"].shape, linear.in_features)
-    return model(torch.ones(shape, dtype=linear.weight.dtype, device=linear.weight.device))
-
-
-def _loss(output: Any) -> Any:
-    loss = getattr(output, "loss", None)
-    if loss is not None:
-        return loss
-    values = output.values() if isinstance(output, Mapping) else output if isinstance(output, (list, tuple)) else [output]
-    return next(v for v in values if hasattr(v, "is_floating_point") and v.is_floating_point()).float().sum()
-
-
-@contextmanager
-def _untouched(model: Any) -> Iterator[None]:
-    """Whatever runs inside leaves random numbers, gradients, buffers and train mode as they were."""
-    torch = _torch()
-    modes = [(module, module.training) for module in model.modules()]
-    gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    for parameter, _ in gradients:
-        parameter.grad = None
-    try:
-        with torch.random.fork_rng(), suspended():
-            yield
-    finally:
-        with torch.no_grad():
-            for buffer, value in buffers:
-                buffer.copy_(value)
-        for parameter, gradient in gradients:
-            parameter.grad = gradient
-        for module, training in modes:
-            module.training = training
-
-
-def _by_torch_profiler(work: Any) -> float:
+def _by_torch_profiler(work: Callable[[], None]) -> float:
     """What torch.profiler sums up under with_flops: products and convolutions, forward only where it has no formula."""
     torch = _torch()
     with torch.profiler.profile(record_shapes=True, with_flops=True) as profiler:
@@ -121,6 +80,40 @@ def _by_torch_profiler(work: Any) -> float:
     return total
 
 
+def _by_count(work: Callable[[], None]) -> float:
+    with count() as counted:
+        work()
+    return float(counted.model_flops)
+
+
+def _unmeasurable(model: Any, batch_size: Any, seq_length: Any) -> str:
+    """Why no dummy batch can be run; empty where one can."""
+    if not isinstance(model, _torch().nn.Module):
+        return f"{type(model).__name__} is no torch module"
+    for name, value in (("batch_size", batch_size), ("seq_length", seq_length)):
+        number = as_number(value)
+        if number is None or number < 1 or number != int(number):
+            return f"{name} is {value!r} and must be a whole number above 0"
+    if next(model.parameters(), None) is None:
+        return f"{type(model).__name__} has no parameters"
+    if part := waits_for_ranks(without_ddp(model)):
+        return f"{part} runs on all ranks at once; leave model_ref unset to count the steps themselves"
+    return ""
+
+
+def _without_labels(model: Any, batch: dict[str, Any], measure: Callable[[], float], error: Exception) -> float:
+    """Once more after an error, as for a head that gives one class a sequence; the error where that is none of the labels'."""
+    if not takes_labels(model):
+        raise error
+    del batch["labels"]
+    try:
+        flops = measure()
+    except Exception:
+        raise error from None
+    print(f"FLOPs are measured without labels, because one for each token does not fit: {reason(error)}")
+    return flops
+
+
 def _measure_flops_with_profiler(
     model: Any, batch_size: int, seq_length: int, forward_only: bool = False, flops_backend: str = "flopmeter"
 ) -> float:
@@ -130,28 +123,26 @@ def _measure_flops_with_profiler(
     """
     if flops_backend not in ("flopmeter", "torch_profiler"):
         print(f"flops_backend '{flops_backend}': expected flopmeter or torch_profiler; flopmeter is used")
-        flops_backend = "flopmeter"
+    measure = _by_torch_profiler if flops_backend == "torch_profiler" else _by_count
     try:
-        torch = _torch()
-        parameter = next(model.parameters(), None)
-        batch = _create_dummy_batch_for_profiling(batch_size, seq_length, parameter.device if parameter is not None else "cpu")
-
-        def work() -> None:
-            if forward_only:
-                with torch.no_grad():
-                    _run(model, batch)
-            else:
-                with torch.enable_grad():
-                    _loss(_run(model, batch)).backward()
-
-        with _untouched(model):
-            if flops_backend == "torch_profiler":
-                return _by_torch_profiler(work)
-            with count() as counted:
-                work()
-            return float(counted.model_flops)
+        if why := _unmeasurable(model, batch_size, seq_length):
+            print(f"FLOPs cannot be measured: {why}")
+            return 0.0
+        inner = without_ddp(model)
+        parameters = list(inner.parameters())
+        if not forward_only and not any(parameter.requires_grad for parameter in parameters):
+            print("No parameter is trained: FLOPs are those of the forward")
+        with untouched(inner):
+            batch = _create_dummy_batch_for_profiling(int(batch_size), int(seq_length), parameters[0].device)
+            try:
+                flops = measure(lambda: run_once(inner, batch, forward_only))
+            except Exception as error:
+                flops = _without_labels(inner, batch, lambda: measure(lambda: run_once(inner, batch, forward_only)), error)
+        if flops <= 0:
+            print(f"{type(inner).__name__} ran without any operation that counts as FLOPs")
+        return flops
     except Exception as error:
-        print(f"FLOPs cannot be measured: {type(error).__name__}: {error}")
+        print(f"FLOPs cannot be measured: {reason(error)}")
         return 0.0
 
 
@@ -159,60 +150,19 @@ def calculate_mfu_with_profiler(
     model: Any, batch_size: int, seq_length: int, step_time: float, forward_only: bool = False, flops_backend: str = "flopmeter"
 ) -> float:
     """MFU of a step that took ``step_time`` seconds, with FLOPs measured on a dummy batch; at most 1.0."""
+    return mfu_of(model, step_time, lambda: _measure_flops_with_profiler(model, batch_size, seq_length, forward_only, flops_backend))
+
+
+def mfu_of(model: Any, step_time: Any, flops: Callable[[], float]) -> float:
+    """MFU with FLOPs that are asked for only where the time is good."""
     try:
-        flops = _measure_flops_with_profiler(model, batch_size, seq_length, forward_only, flops_backend)
-        if flops <= 0:
-            print("The profiler measured no FLOPs; MFU is 0")
+        seconds = as_number(step_time)
+        if seconds is None or seconds <= 0:
+            print(f"MFU is 0, because step_time is {step_time!r} and must be seconds above 0")
             return 0.0
-        return calculate_mfu(flops, step_time, peak_of(model))
+        work = flops()
+        peak = peak_of(model) if work else 0.0
+        return calculate_mfu(work, seconds, peak) if peak else 0.0  # what is missing was said
     except Exception as error:
-        print(f"MFU cannot be calculated: {type(error).__name__}: {error}")
-        return 0.0
-
-
-def estimated_flops(model: Any, batch_size: int, seq_length: int) -> float:
-    """Forward and backward from parameters times tokens."""
-    return 3 * COEFFICIENT * parameters_of(model) * batch_size * seq_length
-
-
-def smart_flops(model: Any, batch_size: int, seq_length: int) -> float:
-    """Measured once, then the estimate times what the measurement was to it; measured again every 1000 calls."""
-    factor, calls = _calibrations.get(model, (0.0, 0))
-    if factor == 0 or calls >= RECALIBRATION_FREQUENCY:
-        estimated = estimated_flops(model, batch_size, seq_length)
-        measured = _measure_flops_with_profiler(model, batch_size, seq_length)
-        factor, calls = (measured / estimated if measured and estimated else 0.0), 0
-    _calibrations[model] = (factor, calls + 1)
-    return estimated_flops(model, batch_size, seq_length) * (factor or 1.0)
-
-
-def calculate_precise_mfu(
-    model: Any,
-    batch_size: int,
-    seq_length: int,
-    step_time: float,
-    measurement_mode: str = "smart",
-    actual_flops: float | None = None,
-) -> float:
-    """MFU in one of four modes; ``actual_flops`` is used as it is.
-
-    "smart" measures once and calibrates the estimate, "profiler" measures at every call, "estimate" never does,
-    "hybrid" reads hardware counters where there are any, and else measures.
-    """
-    try:
-        if actual_flops is not None:
-            flops = float(actual_flops)
-        elif measurement_mode == "estimate":
-            flops = estimated_flops(model, batch_size, seq_length)
-        elif measurement_mode == "smart":
-            flops = smart_flops(model, batch_size, seq_length)
-        elif measurement_mode in ("profiler", "hybrid"):
-            # A counter of the device sees whatever runs beside the model too; a single call cannot tell them apart.
-            flops = _measure_flops_with_profiler(model, batch_size, seq_length)
-        else:
-            print(f"measurement_mode '{measurement_mode}': expected smart, profiler, estimate or hybrid; MFU is 0")
-            return 0.0
-        return calculate_mfu(flops, step_time, peak_of(model))
-    except Exception as error:
-        print(f"MFU cannot be calculated: {type(error).__name__}: {error}")
+        print(f"MFU cannot be calculated: {reason(error)}")
         return 0.0

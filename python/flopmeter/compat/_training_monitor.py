@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from flopmeter import _flopmeter
@@ -13,48 +12,55 @@ from flopmeter._adapter import AdapterUnavailable, torch_adapter
 from flopmeter._batch import Batch, describe
 from flopmeter._monitor import Monitor
 from flopmeter._records import WandbWriter
-from flopmeter._setup import number_of, torch_module
-from flopmeter.compat._estimate import calculate_mfu
+from flopmeter._setup import _distributed, make_options, number_of, say, torch_module
+from flopmeter.compat._config import find, usable
+from flopmeter.compat._estimate import as_number, calculate_mfu, estimated_flops, reason
 from flopmeter.compat._json_log import JsonLog
 from flopmeter.compat._measure import (
     _measure_flops_with_profiler,
-    estimated_flops,
+    device_and_dtype,
     get_gpu_peak_flops,
-    peak_of,
-    smart_flops,
+    usual_dtype,
 )
+from flopmeter.compat._modes import Calibration
 
 _OTHER = _flopmeter.phases["other"]
 _DEFAULT_FREQUENCY = 500
 
 
-def _blocks(config: Any) -> dict[str, Any]:
-    """The parts of a script's configuration that are about monitoring."""
-    if not isinstance(config, Mapping):
-        return {}
-    blocks = {name: config[name] for name in ("flopmeter", "monitoring", "monitor") if isinstance(config.get(name), Mapping)}
-    if "monitoring" in blocks:
-        blocks["monitoring"] = {key: value for key, value in blocks["monitoring"].items() if key != "flops_backend"}
-    return blocks
+def _whole(value: Any, otherwise: int) -> int:
+    number = as_number(value)
+    return otherwise if number is None else int(number)
 
 
-def _find(config: Any, *names: str) -> Any:
-    """The first of the names that the configuration or one of its blocks holds."""
-    if not isinstance(config, Mapping):
-        return None
-    for block in (config, *(value for value in config.values() if isinstance(value, Mapping))):
-        for name in names:
-            if block.get(name) is not None:
-                return block[name]
-    return None
+def _is_first_rank() -> bool:
+    distributed = _distributed()
+    return (distributed.get_rank() if distributed is not None else _flopmeter.World().rank) == 0
+
+
+def _metrics(mfu: float = 0.0, step_time: float = 0.0, batch: Batch = Batch()) -> dict[str, float]:
+    """The six perf/* values; what is not known is 0."""
+
+    def rate(amount: int | None) -> float:
+        return amount / step_time if amount and step_time > 0 else 0.0
+
+    return {
+        "perf/mfu": mfu,
+        "perf/mfu_percent": 100 * mfu,
+        "perf/step_time": step_time,
+        "perf/steps_per_second": rate(1),
+        "perf/tokens_per_second": rate(batch.tokens),
+        "perf/samples_per_second": rate(batch.samples),
+    }
 
 
 class TrainingMonitor:
-    """Logs each step.  ``log_step`` is called once a step, after it.
+    """Logs each step.  ``log_step`` is called once a step, after it, and raises nothing.
 
     With ``model_ref`` and ``batch_size`` set, FLOPs are measured on a dummy batch; else what ran since the last call
     is counted.  MFU is 0 between two measurements; frequency 0 measures never, and step 0 is measured.  All
-    frequencies are in effective steps: after ``gradient_accumulation_steps`` calls.
+    frequencies are in effective steps: after ``gradient_accumulation_steps`` calls.  Rank 0 alone prints, adds to the
+    JSON log (after what an earlier run left there) and adds a row to W&B each effective step.
     """
 
     def __init__(
@@ -69,34 +75,60 @@ class TrainingMonitor:
         self.model_ref: Any = None
         self.batch_size: int | None = None
         self.seq_length: int | None = None
-        self.gradient_accumulation_steps = int(_find(config, "gradient_accumulation_steps") or 1)
-        self.flops_backend = str(_find(config, "flops_backend") or "flopmeter")
-        self.log_path = os.path.join(output_dir, log_file)
-        self._log = JsonLog(self.log_path)
-        self.monitor = self._start(config)
-        options = self.monitor._options.values()
+        self.gradient_accumulation_steps = max(_whole(find(config, "gradient_accumulation_steps"), 1), 1)
+        self.flops_backend = str(find(config, "flops_backend") or "flopmeter")
+        self._known = usable(config)
+        options = make_options({}, self._known, "").values()
         self.mode = options["mode"]
-        frequency = int(options["measure_frequency"])
+        phase = options["training_phase"]
+        of_phase = None if phase == "unset" else int(options[f"{phase}_frequency"])
+        in_config = int(options["measure_frequency"]) if of_phase is None else of_phase
         # The argument wins over the configuration, unless it is the default.
-        self.flops_profile_freq = flops_profile_freq if flops_profile_freq != _DEFAULT_FREQUENCY else frequency
-        self._wandb = WandbWriter(own_rows=True)
+        given = _whole(flops_profile_freq, _DEFAULT_FREQUENCY)
+        self.flops_profile_freq = given if given != _DEFAULT_FREQUENCY else in_config
+        self._measures = self.mode != "hybrid" or options["fallback_to_profiler"] == "true"
+        self._calibration = Calibration(
+            int(options["recalibration_frequency"]) if of_phase is None else of_phase,
+            options["initial_profiling"] == "true",
+            options["calibration"] == "true",
+        )
+        self.log_path = os.path.join(output_dir, log_file)
+        self._log = JsonLog(self.log_path) if _is_first_rank() else None
+        self._monitor: Monitor | None = None
+        self._wandb = WandbWriter(own_rows=False, keep_all=True)
+        self._peaks: dict[tuple[Any, Any], float] = {}
+        self._found_above_one = False
         self._counter: Any = None
+        self._step = -1
         self._effective = 0
         self._batches: list[Batch] = []  # micro-batches of the effective step
-        self._seconds = 0.0  # that they took so far
         self._begin()
+        self._effective_started = self._started
 
-    def _start(self, config: Any) -> Monitor:
-        directory = os.path.join(self.output_dir, "perf_monitor")
-        own: dict[str, Any] = {"console": False, "unmeasured": "zero", "wandb": False, "find_phases": False, "count": False}
-        try:
-            return Monitor(directory, config=_blocks(config) or None, **own)
-        except ValueError as error:
-            print(f"The configuration's monitoring block is not used: {error}")
-            return Monitor(directory, **own)
+    @property
+    def monitor(self) -> Monitor:
+        """The native monitor, made with the first step: by then the model is known, and so are its device and dtype."""
+        if self._monitor is None:
+            device, dtype = self._place()
+            self._monitor = Monitor(
+                os.path.join(self.output_dir, "perf_monitor"),
+                config=self._known or None,
+                device=device,
+                dtype=dtype or usual_dtype(),
+                console=False,
+                unmeasured="zero",
+                wandb=False,
+                find_phases=False,
+                count=False,
+            )
+        return self._monitor
+
+    def _place(self) -> tuple[Any, Any]:
+        """Device and dtype of the model; None where there is none."""
+        return device_and_dtype(self.model_ref) if hasattr(self.model_ref, "parameters") else (None, None)
 
     def _due(self, effective: int) -> bool:
-        return self.flops_profile_freq > 0 and effective % self.flops_profile_freq == 0
+        return self._measures and self.flops_profile_freq > 0 and effective % self.flops_profile_freq == 0
 
     def _begin(self) -> None:
         """What follows belongs to the next step."""
@@ -104,30 +136,32 @@ class TrainingMonitor:
             try:
                 self._counter = torch_adapter().OpCounter()
             except (AdapterUnavailable, RuntimeError) as error:
-                print(f"FLOPs cannot be counted: {error}")
+                say(f"FLOPs cannot be counted: {reason(error)}")
+        if self._monitor is not None and not self._batches:
+            self._monitor._core.begin_phase(_OTHER)
+        self._started = time.monotonic_ns()
         if not self._batches:
-            self.monitor._core.begin_phase(_OTHER)
-        self._started = time.perf_counter()
+            self._effective_started = self._started
 
-    def _flops(self, seq_length: int | None) -> float:
-        """FLOPs of the effective step that has just ended; 0.0 where they are not known or not asked for."""
+    def _flops(self, seq_length: int | None) -> tuple[float, bool]:
+        """FLOPs of the effective step that has just ended, 0.0 where they are not known or not asked for; and whether measured."""
         counter, self._counter = self._counter, None
         if counter is not None:
             counter.stop()
-        passes = len(self._batches)
-        if self.model_ref is not None and self.batch_size is not None and seq_length:
-            if self.mode in ("smart", "estimate"):  # these know every step's
-                flops = estimated_flops if self.mode == "estimate" else smart_flops
-                return passes * flops(self.model_ref, self.batch_size, seq_length)
-            if self._due(self._effective):
-                return passes * _measure_flops_with_profiler(
+        passes, due = len(self._batches), self._due(self._effective)
+        if self.model_ref is not None and self.batch_size and seq_length:
+            if self.mode == "estimate":
+                return passes * estimated_flops(self.model_ref, self.batch_size, seq_length), False
+            if self.mode == "smart":
+                flops, measured = self._calibration.flops(self.model_ref, self.batch_size, seq_length)
+                return passes * flops, measured
+            if due:
+                flops = _measure_flops_with_profiler(
                     self.model_ref, self.batch_size, seq_length, flops_backend=self.flops_backend
                 )
-        return float(counter.counts()["model_flops"]) if counter is not None else 0.0
-
-    def _sequence_length(self, attention_mask: Any) -> int | None:
-        shape = getattr(attention_mask, "shape", None)
-        return int(shape[1]) if shape is not None and len(shape) == 2 else self.seq_length
+                if flops > 0:
+                    return passes * flops, True
+        return (float(counter.counts()["model_flops"]), True) if counter is not None and due else (0.0, False)
 
     def log_step(
         self,
@@ -140,76 +174,99 @@ class TrainingMonitor:
         skip_wandb: bool = False,
     ) -> dict[str, float]:
         """Log a step that has ended; returns what was logged."""
-        step_time = time.perf_counter() - self._started
-        self._seconds += step_time
-        self._effective = step // self.gradient_accumulation_steps
-        seq_length = self._sequence_length(attention_mask)
-        batch = self._batch(attention_mask, seq_length)
+        ended = time.monotonic_ns()
+        try:
+            return self._log_step(ended, step, epoch, [loss, grad_norm, learning_rate], attention_mask, skip_wandb)
+        except Exception as error:  # a logger must not end the run
+            say(f"a step cannot be logged: {reason(error)}")
+            self._batches = []
+            return _metrics()
+        finally:
+            self._begin()
+
+    def _log_step(
+        self, ended: int, step: Any, epoch: Any, values: list[Any], attention_mask: Any, skip_wandb: bool
+    ) -> dict[str, float]:
+        self._step = step = _whole(step, self._step + 1)
+        epoch = as_number(epoch)
+        epoch = int(epoch) if epoch is not None and epoch == int(epoch) else epoch
+        numbers = [number_of(value) for value in values]
+        accumulated = max(_whole(self.gradient_accumulation_steps, 1), 1)
+        self._effective = step // accumulated
+        step_time = (ended - self._started) / 1e9
+        batch, seq_length = self._describe(attention_mask)
         self._batches.append(batch)
-        numbers = [number_of(value) for value in (loss, grad_norm, learning_rate)]
+        is_first = _is_first_rank()
+        is_whole = (step + 1) % accumulated == 0
         mfu = flops = 0.0
-        if (step + 1) % self.gradient_accumulation_steps == 0:
-            flops = self._flops(seq_length)
-            mfu = self._mfu(flops, self._seconds, step)
-            self._record(step, epoch, flops, numbers)
-        perf = {
-            "perf/mfu": mfu,
-            "perf/mfu_percent": 100 * mfu,
-            "perf/step_time": step_time,
-            "perf/steps_per_second": 1 / step_time if step_time > 0 else 0.0,
-            "perf/tokens_per_second": batch.tokens / step_time if batch.tokens and step_time > 0 else 0.0,
-            "perf/samples_per_second": batch.samples / step_time if batch.samples and step_time > 0 else 0.0,
-        }
+        if is_whole:
+            flops, measured = self._flops(seq_length)
+            mfu = self._mfu(flops, (ended - self._effective_started) / 1e9, step)
+            if measured and is_first:
+                print(f"Step {step}: MFU by profiler = {mfu:.4f}")
+            self._record(step, epoch, flops, numbers, ended)
+        perf = _metrics(mfu, step_time, batch)
         entry = {"step": step, "epoch": epoch, "loss": numbers[0], "grad_norm": numbers[1], "learning_rate": numbers[2]}
-        self._log.append({**entry, "timestamp": time.time(), **perf, "flops": flops})
-        if not skip_wandb:
-            self._to_wandb(perf, entry)
-        self._begin()
+        if is_first:
+            if self._log is not None:
+                self._log.append({**entry, "timestamp": time.time(), **perf, "flops": flops})
+            if is_whole and not skip_wandb:
+                self._to_wandb(perf, entry)
         return perf
 
-    def _batch(self, attention_mask: Any, seq_length: int | None) -> Batch:
-        seen = describe(samples=self.batch_size, attention_mask=attention_mask)
-        samples = self.batch_size or len(seen.lengths) or None
+    def _describe(self, attention_mask: Any) -> tuple[Batch, int | None]:
+        """The batch, and the length that its rows are padded to."""
+        seen = describe(attention_mask=attention_mask)
+        seq_length = seen.padded_length or max(seen.lengths, default=0) or _whole(self.seq_length, 0) or None
+        samples = _whole(self.batch_size, 0) or len(seen.lengths) or None
+        if seq_length and samples and samples > len(seen.lengths) == 1:
+            seen = seen._replace(lengths=[seq_length] * samples)  # one mask for all rows
         tokens = sum(seen.lengths) or (samples * seq_length if samples and seq_length else None)
-        return seen._replace(samples=samples, tokens=tokens)
+        return seen._replace(samples=samples, tokens=tokens), seq_length
 
-    def _record(self, step: int, epoch: int, flops: float, numbers: list[float | None]) -> None:
-        """The native record of the effective step, which has been open since the last one."""
+    def _record(self, step: int, epoch: float | None, flops: float, numbers: list[float | None], ended: int) -> None:
+        """The native record of the effective step; its time is the loop's, without what measuring took."""
         core = self.monitor._core
         first, *others = self._batches
-        core.begin_step(*first._replace(flops=int(flops) or None), step, int(epoch), _flopmeter.tags["train"])
+        number = None if epoch is None else int(epoch)
+        core.begin_step(*first._replace(flops=int(flops) or None), step, number, _flopmeter.tags["train"])
         for batch in others:
             core.micro_step(*batch)
-        core.end_phase(_OTHER)
-        core.end_step(*numbers)
+        loss, grad_norm, learning_rate = numbers
+        core.end_step(loss, grad_norm, learning_rate, (self._effective_started, ended))
         self._batches = []
-        self._seconds = 0.0
         self._effective += 1
 
     def _mfu(self, flops: float, step_time: float, step: int) -> float:
         if flops <= 0:
             return 0.0
-        peak = peak_of(self.model_ref) if self.model_ref is not None else get_gpu_peak_flops()
-        mfu = calculate_mfu(flops, step_time, peak)
-        if peak > 0 and flops / step_time > peak:
+        place = self._place()
+        if place not in self._peaks:  # asked once: a peak that is not known is said
+            self._peaks[place] = get_gpu_peak_flops(*place)
+        peak = self._peaks[place]
+        if peak <= 0 or step_time <= 0:
+            return 0.0
+        if flops / step_time > peak and not self._found_above_one:
+            self._found_above_one = True
             self.monitor._core.add_finding(
                 "mfu_above_one",
                 f"step {step} did more FLOPs than the peak allows",
                 f"{flops:.0f} FLOPs in {step_time:.6f} s against {peak:.0f} FLOP/s",
                 "check batch_size against what the step was fed, and the device's peak",
             )
-        print(f"Step {step}: MFU by profiler = {mfu:.4f}")
-        return mfu
+        return calculate_mfu(flops, step_time, peak)
 
     def _to_wandb(self, perf: dict[str, float], entry: dict[str, Any]) -> None:
         try:
             train = {f"train/{name}": value for name, value in entry.items() if name != "step" and value is not None}
             self._wandb.log({**perf, **train}, entry["step"])
         except Exception as error:
-            print(f"W&B did not take step {entry['step']}: {type(error).__name__}: {error}")
+            say(f"W&B did not take a step: {reason(error)}")
 
     def finish(self) -> None:
         """Write what is left."""
-        self.monitor.abandon_step()
-        self.monitor.finish()
-        self._log.close()
+        if self._monitor is not None:
+            self._monitor.abandon_step()
+            self._monitor.finish()
+        if self._log is not None:
+            self._log.close()
