@@ -71,8 +71,14 @@ def _rank(rank, folder, results):
     import torch.distributed as dist
 
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
-    flops_tensor = torch.tensor([48.0 if rank == 0 else 0.0])
-    scope = {"dist": dist, "flops_tensor": flops_tensor, "measure_with_profiler": lambda: 48.0}
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 4, bias=False))
+    flops_tensor = torch.zeros(1, dtype=torch.float64)
+
+    def measure_with_profiler():  # fills the tensor, which the sample broadcasts as it finds it
+        flops_tensor[0] = compat._measure_flops_with_profiler(model, 2, 3)
+        return flops_tensor.item()
+
+    scope = {"dist": dist, "flops_tensor": flops_tensor, "measure_with_profiler": measure_with_profiler}
     exec(compile(sample("s2_line171.py"), "s2_line171.py", "exec"), scope)
     results.put((rank, scope["flops"]))
     dist.destroy_process_group()
@@ -87,7 +93,8 @@ def test_line_171_rank_0_measures_and_the_other_receives(tmp_path):
     received = sorted(results.get(timeout=90) for _ in ranks)
     for process in ranks:
         process.join(30)
-    assert received == [(0, 48.0), (1, 48.0)]
+    flops = 2 * 2 * (2 * 3) * 8 * 4  # forward and the weight's gradient
+    assert received == [(0, flops), (1, flops)]
 
 
 def test_line_183_the_profilers_memory_is_freed(execute):
