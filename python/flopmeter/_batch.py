@@ -72,8 +72,8 @@ def describe(
         lengths = [int(n) for n in _rows(seq_lens)]
     elif attention_mask is not None:
         lengths, padded = _lengths_if_known(attention_mask)
-        if not padded and input_ids is not None:
-            lengths = []  # one such mask may serve all rows of the input
+        if not padded and (input_ids is not None or tokens is not None):
+            lengths = []  # these tell more than the shape of a mask, which may serve all rows
     if not lengths and input_ids is not None and tokens is None:
         shape = tuple(getattr(input_ids, "shape", ()))
         if len(shape) >= 2:

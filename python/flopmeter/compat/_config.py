@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from flopmeter import _flopmeter
@@ -32,8 +32,8 @@ def _leaves(block: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[t
             yield (*path, str(key)), value
 
 
-def usable(config: Any) -> dict[str, Any]:
-    """The keys about monitoring that the native monitor knows, in its blocks; each other one is named in a line."""
+def usable(config: Any, tell: Callable[[str], None]) -> dict[str, Any]:
+    """The keys about monitoring that the native monitor knows, in its blocks; each other one is told of in a line."""
     if not isinstance(config, Mapping):
         return {}
     kept: dict[str, Any] = {}
@@ -49,7 +49,7 @@ def usable(config: Any) -> dict[str, Any]:
             try:
                 _flopmeter.Options().apply_yaml(json.dumps(alone, default=str), "config")
             except ValueError as error:
-                print(f"A key of the configuration is not used: {reason(error).partition(': ')[2]}")
+                tell(f"A key of the configuration is not used: {reason(error).partition(': ')[2]}")
                 continue
             place = kept
             for name in path[:-1]:

@@ -77,7 +77,7 @@ class TrainingMonitor:
         self.seq_length: int | None = None
         self.gradient_accumulation_steps = max(_whole(find(config, "gradient_accumulation_steps"), 1), 1)
         self.flops_backend = str(find(config, "flops_backend") or "flopmeter")
-        self._known = usable(config)
+        self._known = usable(config, print if _is_first_rank() else lambda _line: None)
         options = make_options({}, self._known, "").values()
         self.mode = options["mode"]
         phase = options["training_phase"]
@@ -103,7 +103,6 @@ class TrainingMonitor:
         self._effective = 0
         self._batches: list[Batch] = []  # micro-batches of the effective step
         self._begin()
-        self._effective_started = self._started
 
     @property
     def monitor(self) -> Monitor:
@@ -128,7 +127,8 @@ class TrainingMonitor:
         return device_and_dtype(self.model_ref) if hasattr(self.model_ref, "parameters") else (None, None)
 
     def _due(self, effective: int) -> bool:
-        return self._measures and self.flops_profile_freq > 0 and effective % self.flops_profile_freq == 0
+        frequency = _whole(self.flops_profile_freq, 0)
+        return self._measures and frequency > 0 and effective % frequency == 0
 
     def _begin(self) -> None:
         """What follows belongs to the next step."""
@@ -149,16 +149,15 @@ class TrainingMonitor:
         if counter is not None:
             counter.stop()
         passes, due = len(self._batches), self._due(self._effective)
-        if self.model_ref is not None and self.batch_size and seq_length:
+        model, batch_size = self.model_ref, _whole(self.batch_size, 0)
+        if model is not None and batch_size and seq_length:
             if self.mode == "estimate":
-                return passes * estimated_flops(self.model_ref, self.batch_size, seq_length), False
+                return passes * estimated_flops(model, batch_size, seq_length), False
             if self.mode == "smart":
-                flops, measured = self._calibration.flops(self.model_ref, self.batch_size, seq_length)
+                flops, measured = self._calibration.flops(model, batch_size, seq_length)
                 return passes * flops, measured
             if due:
-                flops = _measure_flops_with_profiler(
-                    self.model_ref, self.batch_size, seq_length, flops_backend=self.flops_backend
-                )
+                flops = _measure_flops_with_profiler(model, batch_size, seq_length, flops_backend=self.flops_backend)
                 if flops > 0:
                     return passes * flops, True
         return (float(counter.counts()["model_flops"]), True) if counter is not None and due else (0.0, False)
@@ -180,6 +179,8 @@ class TrainingMonitor:
         except Exception as error:  # a logger must not end the run
             say(f"a step cannot be logged: {reason(error)}")
             self._batches = []
+            if self._monitor is not None:
+                self._monitor.abandon_step()
             return _metrics()
         finally:
             self._begin()
@@ -265,6 +266,9 @@ class TrainingMonitor:
 
     def finish(self) -> None:
         """Write what is left."""
+        if self._counter is not None:
+            self._counter.stop()
+            self._counter = None
         if self._monitor is not None:
             self._monitor.abandon_step()
             self._monitor.finish()
