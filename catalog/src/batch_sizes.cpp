@@ -74,7 +74,7 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
       }
     }
   }
-  rows_ = {batch.tokens(), patches, tower, visual};
+  rows_ = {batch.tokens(), patches, tower, visual, batch.count()};
 }
 
 WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,

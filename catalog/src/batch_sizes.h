@@ -21,7 +21,7 @@ class BatchSizes {
                                     AttentionKernel kernel) const;
 
  private:
-  std::array<WideInt, 4> rows_{};
+  std::array<WideInt, 5> rows_{};
   WideInt frame_pairs_ = 0;
   WideInt window_pairs_ = 0;
   WideInt image_pairs_ = 0;

@@ -31,6 +31,7 @@ struct RandomFamily {
   bool recurrent = false;   ///< layers of several kinds take turns; not in the closed form here
   bool mixer_only = false;  ///< neither attention nor an MLP
   std::string text_type;    ///< of a text model that is an object of its own
+  bool both_ways = false;   ///< an encoder: every pair counts, and a linear lies before the head
 };
 
 /// DeepSeek's: the first layers are dense, and a number of experts is shared.
@@ -164,8 +165,9 @@ WideInt megatron(const RandomFamily& family, const Sizes& s, std::int64_t batch,
     mlp = first * dense + (layers - first) * 3 * h * (at("num_experts_per_tok") * f + shared);
   }
   const WideInt tokens = WideInt{batch} * len;
-  const WideInt squares = WideInt{batch} * len * len;
-  return 6 * tokens * (layers * attention + mlp + h * at("vocab_size")) +
+  const WideInt squares = WideInt{batch} * len * len * (family.both_ways ? 2 : 1);
+  const WideInt before_head = family.both_ways ? h * h : 0;
+  return 6 * tokens * (layers * attention + mlp + before_head + h * at("vocab_size")) +
          3 * squares * widths * layers;
 }
 
@@ -212,9 +214,10 @@ TEST_P(RandomConfigs, twice_the_sequence_is_twice_of_all_but_attention) {
     const Breakdown twice = price(model, Batch::uniform(1, 2 * s), {}, {});
     for (std::size_t c = 0; c < component_count; ++c) {
       const bool core = static_cast<Component>(c) == Component::attention_core;
-      // Pairs grow from s (s + 1) / 2 to s (2 s + 1).
-      const WideInt before = core ? 2 * (2 * WideInt{s} + 1) : 2;
-      const WideInt after = core ? WideInt{s} + 1 : 1;
+      const bool causal = core && !GetParam().both_ways;
+      // Pairs grow from s (s + 1) / 2 to s (2 s + 1), or from s^2 to 4 s^2.
+      const WideInt before = causal ? 2 * (2 * WideInt{s} + 1) : (core ? 4 : 2);
+      const WideInt after = causal ? WideInt{s} + 1 : 1;
       ASSERT_TRUE(before * all(once.parts[c]) == after * all(twice.parts[c])) << "seed " << seed;
     }
   }
@@ -324,7 +327,9 @@ const std::vector<RandomFamily>& families() {
       {.type = "llava"},
       {.type = "internvl", .text_type = "llama"},
       {.type = "qwen2_vl"},
-      {.type = "qwen2_5_vl"}};
+      {.type = "qwen2_5_vl"},
+      {.type = "bert", .grouped = false, .gated = false, .both_ways = true},
+      {.type = "roberta", .grouped = false, .gated = false, .both_ways = true}};
   return list;
 }
 

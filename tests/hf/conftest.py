@@ -12,12 +12,13 @@ import torch
 import transformers
 
 from families import DENSE
+from families_encoders import ENCODERS
 from families_hybrid import HYBRID
 from families_moe import MOE
 from families_more import MORE
 from families_vision import VISION
 
-FAMILIES = DENSE + MORE + MOE + HYBRID + VISION
+FAMILIES = DENSE + MORE + MOE + HYBRID + VISION + ENCODERS
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -40,10 +40,11 @@ std::string_view to_string(Component component);
 
 /// How many rows an operation works on.
 enum class Rows : std::uint8_t {
-  tokens,   ///< every token of every sequence
-  patches,  ///< patches of images
-  tower,    ///< what the vision tower works on: patches, and class tokens where it has them
-  visual,   ///< visual tokens that the language model sees
+  tokens,     ///< every token of every sequence
+  patches,    ///< patches of images
+  tower,      ///< what the vision tower works on: patches, and class tokens where it has them
+  visual,     ///< visual tokens that the language model sees
+  sequences,  ///< one token of every sequence: a classifier's
 };
 
 /// A value that flows between the operations of one layer.
