@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LLaVA: a CLIP tower, two linears, and LLaMA, Vicuna, Mistral, Qwen2 or Qwen3.  The tower's layers
-// above the one that is read run all the same, but no gradient reaches them.
+// LLaVA, LLaVA-NeXT and LLaVA-OneVision: a CLIP or SigLIP tower, two linears, and LLaMA, Vicuna,
+// Mistral, Qwen2 or Qwen3.  The tower's layers above the one that is read run all the same, but no
+// gradient reaches them.  The later two cut an image into tiles.
+#include "../src/image_tower.h"
 #include "../src/text_model.h"
-#include "../src/vision_block.h"
 
 #include <flopmeter/catalog/model_family.h>
-#include <flopmeter/core/text.h>
 
 #include <array>
 
@@ -15,125 +15,96 @@ namespace {
 
 constexpr auto vision_stream = ModelBuilder::Stream::vision;
 
-struct Clip {
-  VisionLayer layer;
-  std::int64_t layers = 0;
-  std::int64_t read = 0;  ///< layers below the output that is read
-  std::int64_t patches = 0;
-  std::int64_t kernel = 0;  ///< weights of a patch's kernel
+/// What a configuration class takes for keys that are left out.
+struct Defaults {
+  std::string_view tower = "clip_vision_model";
+  TowerSizes sizes;
+  double layer = -2;                      ///< whose output is read
+  std::string_view strategy = "default";  ///< the first of the tower's rows is left out, or "full"
+  std::string_view text = "llama";
+  bool tiles = false;  ///< an image is cut into several for the tower
 };
 
-/// Without any vision_config it is CLIP-L/14 at 336 pixels; keys missing inside one are CLIP's own.
-Clip read_clip(const Config& config) {
-  const Config vision = config.child("vision_config");
-  const bool given = config.has("vision_config");
-  const auto size = [&](std::string_view key, std::int64_t large, std::int64_t base) {
-    return vision.size_or({key}, given ? base : large);
-  };
-  const std::string type = vision.text_or({"model_type"}, "clip_vision_model");
-  if (type != "clip_vision_model") {
-    config.fail("vision tower '" + printable(type) +
-                "' is not known in LLaVA; known is clip_vision_model");
+Defaults defaults_for(const Config& config) {
+  const TowerSizes clip{
+      .width = 1024, .heads = 16, .ffn = 4096, .layers = 24, .patch = 14, .image = 336};
+  const TowerSizes siglip{
+      .width = 1152, .heads = 16, .ffn = 4304, .layers = 26, .patch = 14, .image = 384};
+  if (is_type(config, "llava_onevision", "LlavaOnevisionForConditionalGeneration")) {
+    return {.tower = "siglip_vision_model",
+            .sizes = siglip,
+            .layer = -1,
+            .strategy = "full",
+            .text = "qwen2",
+            .tiles = true};
   }
-  Clip clip;
-  clip.layer = {.width = size("hidden_size", 1024, 768),
-                .heads = size("num_attention_heads", 16, 12),
-                .ffn = size("intermediate_size", 4096, 3072),
-                .norm1 = "layer_norm1",
-                .norm2 = "layer_norm2",
-                .names = {.q = "self_attn.q_proj",
-                          .k = "self_attn.k_proj",
-                          .v = "self_attn.v_proj",
-                          .o = "self_attn.out_proj"},
-                .up = "mlp.fc1",
-                .down = "mlp.fc2"};
-  clip.layers = read_tower_layers(vision, {"num_hidden_layers"}, given ? 12 : 24);
-  const std::int64_t patch = size("patch_size", 14, 32);
-  const std::int64_t side = size("image_size", 336, 224) / patch;
-  check_tower(vision, clip.layer);
-  clip.patches = product(vision, side, side);
-  clip.kernel = product(vision, size("num_channels", 3, 3), product(vision, patch, patch));
-  clip.read = read_feature_layer(config, -2, clip.layers);
-  return clip;
+  return {.sizes = clip,
+          .tiles = is_type(config, "llava_next", "LlavaNextForConditionalGeneration")};
 }
 
-void add_clip(ModelBuilder& builder, const Clip& clip) {
-  const std::int64_t width = clip.layer.width;
+/// `hidden` is the text's width.
+void add_projector(ModelBuilder& builder,
+                   const Config& config,
+                   const Defaults& defaults,
+                   std::int64_t width,
+                   std::int64_t hidden) {
+  const bool bias = config.flag_or({"multimodal_projector_bias"}, true);
   builder.once(
-      "model.vision_tower.",
+      "model.",
       [&](LayerBuilder& layer) {
-        Value x = layer.convolution(LayerBuilder::input(),
-                                    "embeddings.patch_embedding",
-                                    clip.kernel,
-                                    width,
-                                    false,
-                                    Rows::patches);
-        x = layer.parameters(x, "embeddings.class_embedding", width);
-        x = layer.parameters(
-            x, "embeddings.position_embedding", (WideInt{clip.patches} + 1) * width);
-        layer.output(norm(layer, x, "pre_layrnorm", width, true));
+        const auto project = [&](Value x, std::string_view name, std::int64_t in) {
+          return vision_linear(layer, x, name, in, hidden, Rows::visual, bias);
+        };
+        Value x = project(LayerBuilder::input(), "multi_modal_projector.linear_1", width);
+        x = project(x, "multi_modal_projector.linear_2", hidden);
+        layer.output(defaults.tiles ? layer.parameters(x, "image_newline", hidden) : x);
       },
       vision_stream);
-  const auto add_layers = [&](std::int64_t first, std::int64_t count) {
-    builder.layers(
-        "model.vision_tower.encoder.layers.",
-        count,
-        [&](LayerBuilder& layer) { vision_layer(layer, clip.layer, AttentionSpec::Over::images); },
-        vision_stream);
-    builder.model.runs.back().first = first;
-  };
-  if (clip.read > 0) add_layers(0, clip.read);
-  if (clip.read < clip.layers) {
-    add_layers(clip.read, clip.layers - clip.read);
-    builder.model.runs.back().unread = true;
-  }
-  builder
-      .once(
-          "model.vision_tower.",
-          [&](LayerBuilder& layer) {
-            layer.output(norm(layer, LayerBuilder::input(), "post_layernorm", width, true));
-          },
-          vision_stream)
-      .unread = true;
 }
 
 Model build_llava(const Config& config) {
-  const Clip clip = read_clip(config);
-  const std::string strategy = config.text_or({"vision_feature_select_strategy"}, "default");
+  const Defaults defaults = defaults_for(config);
+  ImageTower tower = read_image_tower(config, defaults.tower, defaults.sizes);
+  tower.read = read_feature_layer(config, defaults.layer, tower.layers);
+  const bool full = config.text_or({"vision_feature_select_strategy"}, defaults.strategy) == "full";
   const bool flat = !config.has("text_config") && config.has("hidden_size");
   const Config text_config = flat ? config : config.child("text_config");
-  const Decoder text = read_text_model(
-      text_config, text_defaults(text_config), config.flag_or({"tie_word_embeddings"}, false));
+  const Decoder text = read_text_model(text_config,
+                                       text_defaults(text_config, defaults.text),
+                                       config.flag_or({"tie_word_embeddings"}, false));
   if (!config.status()) return {};
   ModelBuilder builder;
+  const std::int64_t class_tokens = tower.clip ? 1 : 0;
   builder.model.vision = {.kind = VisionPlan::Kind::fixed,
-                          .patches = clip.patches,
-                          .class_tokens = 1,
-                          .visual_tokens = clip.patches + (strategy == "full" ? 1 : 0)};
-  add_clip(builder, clip);
-  const bool bias = config.flag_or({"multimodal_projector_bias"}, true);
-  builder.once(
-      "model.multi_modal_projector.",
-      [&](LayerBuilder& layer) {
-        const std::int64_t hidden = text.frame.hidden;
-        const Value x = vision_linear(
-            layer, LayerBuilder::input(), "linear_1", clip.layer.width, hidden, Rows::visual, bias);
-        layer.output(vision_linear(layer, x, "linear_2", hidden, hidden, Rows::visual, bias));
-      },
-      vision_stream);
+                          .patches = tower.patches,
+                          .class_tokens = class_tokens,
+                          .visual_tokens = tower.patches + class_tokens - (full ? 0 : 1),
+                          .cropped = defaults.tiles};
+  add_image_tower(builder, tower);
+  add_projector(builder, config, defaults, tower.layer.width, text.frame.hidden);
   add_text_model(builder, text);
+  if (defaults.tiles) {
+    builder.model.notes.emplace_back(
+        "an image that is cut into tiles counts as many: --image-grid-thw 5,1,1 for one of five, "
+        "its small copy included");
+  }
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 3> types = {
-    "llava", "LlavaForConditionalGeneration", "LlavaLlamaForCausalLM"};
+constexpr std::array<std::string_view, 7> types = {"llava",
+                                                   "LlavaForConditionalGeneration",
+                                                   "LlavaLlamaForCausalLM",
+                                                   "llava_next",
+                                                   "LlavaNextForConditionalGeneration",
+                                                   "llava_onevision",
+                                                   "LlavaOnevisionForConditionalGeneration"};
 
 }  // namespace
 
 extern const ModelFamily llava_plugin;
 constinit const ModelFamily llava_plugin{
     .name = "llava",
-    .help = "LLaVA: CLIP tower, projector, and LLaMA, Vicuna, Mistral or Qwen",
+    .help = "LLaVA, NeXT, OneVision: CLIP or SigLIP tower, projector, and LLaMA, Mistral or Qwen",
     .types = types,
     .build = build_llava,
     // Tower: D = 4, 1 head, F = 8, 2 layers of which the first is read, 2x2 patches of 3*2*2 = 12

@@ -53,11 +53,13 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
   WideInt visual = 0;
   for (const ImageGrid& image : batch.images) {
     if (plan.kind == VisionPlan::Kind::fixed) {
+      // Of the sizes only t counts: frames of a video, tiles of an image.
+      const WideInt images = WideInt{image.count} * image.t;
       const WideInt tokens = WideInt{plan.patches} + plan.class_tokens;
-      patches += WideInt{image.count} * plan.patches;
-      tower += image.count * tokens;
-      visual += WideInt{image.count} * plan.visual_tokens;
-      image_pairs_ += image.count * tokens * tokens;
+      patches += images * plan.patches;
+      tower += images * tokens;
+      visual += images * plan.visual_tokens;
+      image_pairs_ += images * tokens * tokens;
     } else if (plan.kind == VisionPlan::Kind::grid) {
       // Attention runs inside each frame; windows are cut in units of merged patches.
       const WideInt frames = WideInt{image.count} * image.t;

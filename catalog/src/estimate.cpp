@@ -39,7 +39,7 @@ Result<void> check_batch(const Model& model, const Batch& batch) {
                    " is not a multiple of the model's merge size " + std::to_string(merge));
     }
   }
-  if (visual_tokens(model, batch) > batch.tokens()) {
+  if (!model.vision.cropped && visual_tokens(model, batch) > batch.tokens()) {
     return wrong("the images need " + to_string(visual_tokens(model, batch)) +
                  " visual tokens but the batch has only " + to_string(batch.tokens()) +
                  " tokens; visual tokens are part of --seq-len");

@@ -137,6 +137,47 @@ def llava(rng):
         vision_feature_layer=rng.choice([-1, -2]), vision_feature_select_strategy=rng.choice(["default", "full"]))
 
 
+def tiled(rng, config, vision):
+    """A model that cuts images into tiles of one size; two of them, beside the image as a whole."""
+    row = sizes(rng)
+    kind, more = rng.choice([(hf.LlamaConfig, {}), (hf.Qwen2Config, {}), (hf.MistralConfig, {"sliding_window": None})])
+    return config(
+        text_config=kind(**without(row, "tie_word_embeddings"), **more), vision_config=vision, image_token_index=IMAGE,
+        tie_word_embeddings=row["tie_word_embeddings"], multimodal_projector_bias=maybe(rng),
+        vision_feature_layer=rng.choice([-1, -2]), image_grid_pinpoints=[rng.choice([[16, 32], [32, 16]])])
+
+
+def small_tower(rng):
+    """The sizes of a CLIP or SigLIP tower with four patches."""
+    heads = rng.choice([1, 2, 3])
+    return {
+        "hidden_size": heads * 8, "num_attention_heads": heads, "num_hidden_layers": rng.randint(2, 4),
+        "intermediate_size": 24, "image_size": 16, "patch_size": 8,
+    }
+
+
+def llava_next(rng):
+    return tiled(rng, hf.LlavaNextConfig, hf.CLIPVisionConfig(**small_tower(rng), projection_dim=16))
+
+
+def llava_onevision(rng):
+    return tiled(rng, hf.LlavaOnevisionConfig, hf.SiglipVisionConfig(**small_tower(rng), vision_use_head=False))
+
+
+def tiled_batch(config, sequences, length):
+    """One image a sequence, of just the size that two tiles have: two by two patches, and a new line behind each row."""
+    rows, columns = (side // 8 for side in config.image_grid_pinpoints[0])
+    visual = 4 + rows * (columns + 1)
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
+    pixels = torch.randn((sequences, 3, 3, 16, 16), generator=torch.Generator().manual_seed(0))
+    return {**batch, "pixel_values": pixels, "image_sizes": torch.tensor(config.image_grid_pinpoints * sequences)}
+
+
+def tiled_arguments(config, inputs):
+    """Three images for the tower in each of the batch."""
+    return ["--image-grid-thw", ";".join(["3,1,1"] * len(inputs["image_sizes"]))]
+
+
 def internvl(rng):
     row = without(sizes(rng), "tie_word_embeddings")
     text = rng.choice([hf.Qwen2Config(**row), hf.Qwen3Config(**row, head_dim=rng.choice([8, 24])), hf.LlamaConfig(**row)])
@@ -216,5 +257,7 @@ VISION = [
         by_kernel=("linear_attention",)),
     Family("llama4", hf.Llama4ForConditionalGeneration, llama4_vision, llama4_batch),
     Family("llava", hf.LlavaForConditionalGeneration, llava, llava_batch),
+    Family("llava_next", hf.LlavaNextForConditionalGeneration, llava_next, tiled_batch, tiled_arguments),
+    Family("llava_onevision", hf.LlavaOnevisionForConditionalGeneration, llava_onevision, tiled_batch, tiled_arguments),
     Family("internvl", hf.InternVLForConditionalGeneration, internvl, internvl_batch),
 ]

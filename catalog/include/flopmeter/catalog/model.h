@@ -137,6 +137,7 @@ struct VisionPlan {
   std::int64_t patches = 0;        ///< fixed: patches of an image
   std::int64_t class_tokens = 0;   ///< fixed: what the tower adds to them
   std::int64_t visual_tokens = 0;  ///< fixed: tokens the language model sees for an image
+  bool cropped = false;            ///< fixed: the language model sees them without their padding
   std::int64_t merge = 1;          ///< grid: patches merged along each side
   std::int64_t window = 0;         ///< grid: window side in patches, 0 for none
 };

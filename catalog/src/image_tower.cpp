@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "image_tower.h"
+
+#include <flopmeter/core/text.h>
+
+namespace flopmeter {
+namespace {
+
+constexpr auto vision_stream = ModelBuilder::Stream::vision;
+
+/// A query of its own attends to all patches.  Nothing reads it: its few FLOPs are left out.
+void add_pooling(LayerBuilder& layer, Value x, const VisionLayer& spec) {
+  const WideInt width = spec.width;
+  x = layer.parameters(x, "head.probe", width);
+  x = layer.parameters(x, "head.attention", 4 * width * width + 4 * width);
+  x = layer.parameters(x, "head.layernorm", 2 * width);
+  x = layer.parameters(x, "head.mlp", 2 * width * spec.ffn + spec.ffn + width);
+  layer.output(x);
+}
+
+}  // namespace
+
+ImageTower read_image_tower(const Config& config, std::string_view type, const TowerSizes& whole) {
+  const Config vision = config.child("vision_config");
+  const bool given = config.has("vision_config");
+  const std::string said = vision.text_or({"model_type"}, type);
+  ImageTower tower;
+  tower.clip = said == "clip_vision_model";
+  if (!tower.clip && said != "siglip_vision_model") {
+    config.fail("vision tower '" + printable(said) +
+                "' is not known here; known are clip_vision_model and siglip_vision_model");
+  }
+  const TowerSizes own{.width = 768,
+                       .heads = 12,
+                       .ffn = 3072,
+                       .layers = 12,
+                       .patch = tower.clip ? 32 : 16,
+                       .image = 224};
+  const TowerSizes& otherwise = given ? own : whole;
+  tower.layer = {.width = vision.size_or({"hidden_size"}, otherwise.width),
+                 .heads = vision.size_or({"num_attention_heads"}, otherwise.heads),
+                 .ffn = vision.size_or({"intermediate_size"}, otherwise.ffn),
+                 .norm1 = "layer_norm1",
+                 .norm2 = "layer_norm2",
+                 .names = {.q = "self_attn.q_proj",
+                           .k = "self_attn.k_proj",
+                           .v = "self_attn.v_proj",
+                           .o = "self_attn.out_proj"},
+                 .up = "mlp.fc1",
+                 .down = "mlp.fc2"};
+  tower.layers = read_tower_layers(vision, {"num_hidden_layers"}, otherwise.layers);
+  tower.read = tower.layers;
+  const std::int64_t patch = vision.size_or({"patch_size"}, otherwise.patch);
+  const std::int64_t side = vision.size_or({"image_size"}, otherwise.image) / patch;
+  check_tower(vision, tower.layer);
+  tower.patches = product(vision, side, side);
+  tower.kernel =
+      product(vision, vision.size_or({"num_channels"}, 3), product(vision, patch, patch));
+  tower.pooled = !tower.clip && vision.flag_or({"vision_use_head"}, given);
+  return tower;
+}
+
+void add_image_tower(ModelBuilder& builder, const ImageTower& tower) {
+  const std::int64_t width = tower.layer.width;
+  builder.once(
+      "model.vision_tower.",
+      [&](LayerBuilder& layer) {
+        Value x = layer.convolution(LayerBuilder::input(),
+                                    "embeddings.patch_embedding",
+                                    tower.kernel,
+                                    width,
+                                    /*bias=*/!tower.clip,
+                                    Rows::patches);
+        if (tower.clip) x = layer.parameters(x, "embeddings.class_embedding", width);
+        x = layer.parameters(x,
+                             "embeddings.position_embedding",
+                             (WideInt{tower.patches} + (tower.clip ? 1 : 0)) * width);
+        layer.output(tower.clip ? norm(layer, x, "pre_layrnorm", width, /*bias=*/true) : x);
+      },
+      vision_stream);
+  const auto add_layers = [&](std::int64_t first, std::int64_t count) {
+    builder.layers(
+        "model.vision_tower.encoder.layers.",
+        count,
+        [&](LayerBuilder& layer) { vision_layer(layer, tower.layer, AttentionSpec::Over::images); },
+        vision_stream);
+    builder.model.runs.back().first = first;
+  };
+  if (tower.read > 0) add_layers(0, tower.read);
+  if (tower.read < tower.layers) {
+    add_layers(tower.read, tower.layers - tower.read);
+    builder.model.runs.back().unread = true;
+  }
+  builder
+      .once(
+          "model.vision_tower.",
+          [&](LayerBuilder& layer) {
+            layer.output(norm(layer, LayerBuilder::input(), "post_layernorm", width, true));
+          },
+          vision_stream)
+      .unread = !tower.final_norm;
+  if (!tower.pooled) return;
+  builder
+      .once(
+          "model.vision_tower.",
+          [&](LayerBuilder& layer) { add_pooling(layer, LayerBuilder::input(), tower.layer); },
+          vision_stream)
+      .unread = true;
+  builder.model.notes.emplace_back(
+      "key 'vision_config.vision_use_head' is not false: the pooling head, which nothing reads, "
+      "counts as parameters alone");
+}
+
+}  // namespace flopmeter
