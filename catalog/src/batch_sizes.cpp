@@ -76,6 +76,7 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
       }
     }
   }
+  packed_pairs_ = patches * patches;
   rows_ = {batch.tokens(), patches, tower, visual, batch.count()};
 }
 
@@ -90,6 +91,11 @@ WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,
       return 2 * window_pairs_;
     case AttentionSpec::Over::images:
       return 2 * image_pairs_;
+    case AttentionSpec::Over::packed: {
+      using Pairs = Policy::Pairs;
+      const bool plain = policy.pairs == Pairs::kernel && kernel == AttentionKernel::eager;
+      return 2 * (policy.pairs == Pairs::op_stream || plain ? packed_pairs_ : frame_pairs_);
+    }
     case AttentionSpec::Over::text:
       break;
   }

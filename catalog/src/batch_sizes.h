@@ -25,6 +25,7 @@ class BatchSizes {
   WideInt frame_pairs_ = 0;
   WideInt window_pairs_ = 0;
   WideInt image_pairs_ = 0;
+  WideInt packed_pairs_ = 0;
 };
 
 /// Whether a layer's number may decide what of it is trained: nothing but `*` can stand for the

@@ -47,14 +47,14 @@ void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::O
                                       .over = over,
                                       .mask = {.shape = MaskPairs::Shape::full},
                                       .component = Component::vision});
-  x = layer.sum(x, weighed(project(core, spec.names.o, spec.width, /*bias=*/true), spec.scale1));
+  x = layer.sum(x, weighed(project(core, spec.names.o, spec.width, spec.bias), spec.scale1));
   const Value y = norm(layer, x, spec.norm2, spec.width, spec.norm_bias);
   const Value widened = mlp_block(layer,
                                   y,
                                   {.hidden = spec.width,
                                    .ffn = spec.ffn,
                                    .gated = spec.gated,
-                                   .bias = true,
+                                   .bias = spec.bias,
                                    .gate = spec.gate,
                                    .up = spec.up,
                                    .down = spec.down,

@@ -15,6 +15,7 @@ struct VisionLayer {
   std::int64_t ffn = 0;
   bool gated = false;
   bool qkv_bias = true;
+  bool bias = true;         ///< of attention's result and of the MLP
   std::string_view q_norm;  ///< names, where queries and keys are normalised over all heads
   std::string_view k_norm;
   std::string_view scale1;  ///< names, where a vector scales attention's and the MLP's result

@@ -178,6 +178,32 @@ def tiled_arguments(config, inputs):
     return ["--image-grid-thw", ";".join(["3,1,1"] * len(inputs["image_sizes"]))]
 
 
+def mistral3(rng):
+    row = without(sizes(rng), "tie_word_embeddings")
+    heads = rng.choice([1, 2, 3])
+    vision = hf.PixtralVisionConfig(
+        hidden_size=heads * 8, num_attention_heads=heads, num_hidden_layers=rng.randint(2, 4), intermediate_size=24,
+        image_size=32, patch_size=4)
+    return hf.Mistral3Config(
+        text_config=hf.MistralConfig(**row, sliding_window=rng.choice([None, 16])), vision_config=vision,
+        image_token_index=IMAGE, spatial_merge_size=rng.choice([1, 2]), multimodal_projector_bias=maybe(rng),
+        vision_feature_layer=rng.choice([-1, -2]), tie_word_embeddings=maybe(rng))
+
+
+def mistral3_batch(config, sequences, length):
+    """One image a sequence, of four by four or two by four patches, so that no padding is needed."""
+    rows = 2 + config.text_config.num_hidden_layers % 2 * 2
+    visual = rows // config.spatial_merge_size * 4 // config.spatial_merge_size
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
+    pixels = torch.randn((sequences, 3, rows * 4, 16), generator=torch.Generator().manual_seed(0))
+    return {**batch, "pixel_values": pixels, "image_sizes": torch.tensor([[rows * 4, 16]] * sequences)}
+
+
+def mistral3_arguments(config, inputs):
+    """The images in patches of four pixels a side."""
+    return ["--image-grid-thw", ";".join(f"1,{height // 4},{width // 4}" for height, width in inputs["image_sizes"].tolist())]
+
+
 def internvl(rng):
     row = without(sizes(rng), "tie_word_embeddings")
     text = rng.choice([hf.Qwen2Config(**row), hf.Qwen3Config(**row, head_dim=rng.choice([8, 24])), hf.LlamaConfig(**row)])
@@ -259,5 +285,6 @@ VISION = [
     Family("llava", hf.LlavaForConditionalGeneration, llava, llava_batch),
     Family("llava_next", hf.LlavaNextForConditionalGeneration, llava_next, tiled_batch, tiled_arguments),
     Family("llava_onevision", hf.LlavaOnevisionForConditionalGeneration, llava_onevision, tiled_batch, tiled_arguments),
+    Family("mistral3", hf.Mistral3ForConditionalGeneration, mistral3, mistral3_batch, mistral3_arguments),
     Family("internvl", hf.InternVLForConditionalGeneration, internvl, internvl_batch),
 ]

@@ -72,7 +72,13 @@ struct AttentionSpec {
   std::int64_t kv_heads = 0;
   std::int64_t d_qk = 0;
   std::int64_t d_v = 0;
-  enum class Over : std::uint8_t { text, frames, windows, images } over = Over::text;
+  enum class Over : std::uint8_t {
+    text,
+    frames,
+    windows,
+    images,
+    packed,  ///< frames, which torch implementations put into one row behind a mask
+  } over = Over::text;
   MaskPairs mask{};
   bool mask_tensor =
       false;  ///< torch implementations pass the mask as a tensor even where it is plain causal
