@@ -125,8 +125,8 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
     set_flops(record, *estimated, FlopsSource::estimate);
     record.flops_note = "nothing was measured yet";
   } else {
-    record.flops_note = slot.shape.known() ? "this shape was not measured yet"
-                                           : "the shape of the batch is not known";
+    record.flops_note = slot.shape.signature != 0 ? "this shape was not measured yet"
+                                                  : "the shape of the batch is not known";
   }
 }
 

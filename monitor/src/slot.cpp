@@ -39,6 +39,10 @@ void ShapeNote::add_sequences(std::int64_t length, std::int64_t count) noexcept 
   groups[group_count++] = {short_length, narrow(count)};
 }
 
+void ShapeNote::add_samples(std::int64_t count) noexcept {
+  if (count > 0) signature += mix(0) * static_cast<std::uint64_t>(count);
+}
+
 void ShapeNote::add_image(const ImageShape& grid) noexcept {
   const auto part = [](std::int32_t value) {
     return static_cast<std::uint64_t>(static_cast<std::uint32_t>(value));

@@ -25,6 +25,8 @@ struct ShapeNote {
   std::array<ImageShape, most_images> images;
 
   void add_sequences(std::int64_t length, std::int64_t count) noexcept;
+  /// Samples of which no length is known.
+  void add_samples(std::int64_t count) noexcept;
   void add_image(const ImageShape& grid) noexcept;
   void set_padded_length(std::int64_t length) noexcept;
 

@@ -122,6 +122,8 @@ void StepNoter::add_batch(const StepInput& input) noexcept {
   } else if (input.tokens && input.samples && *input.samples > 0 &&
              *input.tokens % *input.samples == 0) {
     now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
+  } else if (input.samples && !input.tokens) {
+    now_.shape.add_samples(*input.samples);
   }
   add(record.tokens,
       input.tokens ? input.tokens

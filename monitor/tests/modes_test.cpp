@@ -287,12 +287,10 @@ TEST(Modes, an_evaluation_has_no_flops_of_training_even_where_no_batch_is_known)
     for (int i = 0; i < 2; ++i) {
       monitor->begin_step({});
       run.source.work(1000);
-      HandClock::advance(10'000'000);
       monitor->end_step();
       settle(*monitor);
     }
     monitor->begin_phase(Phase::evaluation);
-    HandClock::advance(10'000'000);
     monitor->end_phase(Phase::evaluation);
   }
   const auto records = run.records();
@@ -300,6 +298,44 @@ TEST(Modes, an_evaluation_has_no_flops_of_training_even_where_no_batch_is_known)
   EXPECT_EQ(records[1]["flops_source"], "calibrated");
   EXPECT_EQ(records[2]["tag"], "evaluation");
   EXPECT_TRUE(records[2]["model_flops"].is_null());
+}
+
+TEST(Modes, batches_of_which_only_the_samples_are_known_are_told_apart_by_them) {
+  Rig run;
+  run.with_estimator = false;
+  run.options.mode = Mode::smart;
+  {
+    auto monitor = run.start();
+    for (const int samples : {16, 16, 3, 16, 3}) {
+      monitor->begin_step({.samples = samples});
+      run.source.work(static_cast<std::uint64_t>(samples) * 100);
+      monitor->end_step();
+      settle(*monitor);
+    }
+  }
+  for (const Json& record : run.records()) {
+    if (!record["model_flops"].is_null())
+      EXPECT_EQ(record["model_flops"], 300 * record["samples"].get<int>());
+  }
+  EXPECT_EQ(run.records()[1]["flops_source"], "calibrated");
+}
+
+TEST(Modes, work_between_steps_is_the_next_steps_where_its_time_is) {
+  Rig run;
+  {
+    auto monitor = run.start();
+    for (const Phase early : {Phase::data, Phase::other}) {
+      monitor->begin_phase(early);
+      run.source.work(1000);  // a teacher's forward, say
+      monitor->end_phase(early);
+      run.step(*monitor);
+      run.source.work(1000);  // nobody's
+    }
+  }
+  const auto records = run.records();
+  ASSERT_EQ(records.size(), 2U);
+  for (const Json& record : records)
+    EXPECT_EQ(record["model_flops"], 3 * (4 * TestEstimator::forward_of(128) + 1000));
 }
 
 TEST(Modes, drift_is_noticed_and_what_was_measured_forgotten) {

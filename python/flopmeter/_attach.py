@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,7 +22,11 @@ from flopmeter._monitor import Monitor
 
 _DATA, _EVALUATION, _OTHER = (_flopmeter.phases[name] for name in ("data", "evaluation", "other"))
 _NOTHING = Batch()
-_STRANGE_STEPS = 16  # optimizer steps without a forward of the model after which another model is looked for
+_MOST_OPTIMIZERS = 8  # that step for one batch of a loader; more mean that the loop does without it
+# Optimizer steps in a row without a forward of the model after which another model is looked for.
+_STRANGE_STEPS = 16
+_FOREIGN_STEPS = 2  # of optimizers that have none of its parameters
+_LONE_BACKWARDS = 64  # without any optimizer step, after which each is taken for a step
 
 
 class Watcher(Monitor):
@@ -29,14 +34,16 @@ class Watcher(Monitor):
 
     _automatic = True
 
-    def __init__(self, model: Any, look_again: Callable[[], None], **arguments: Any) -> None:
+    def __init__(self, model: Any, look_again: Callable[[], None], loader_seen: bool, lone: bool, **arguments: Any) -> None:
         self._look_again = look_again
         self._has_model = model is not None
+        self._model = None if model is None else weakref.ref(model)
         self._expected = 0  # optimizer steps that make a step; 0: not known yet
         self._strange = 0  # optimizer steps since the model's last forward and the step's end
-        self._loader_seen = False
+        self._foreign = 0  # of them: of another model's parameters
+        self._backwards = _LONE_BACKWARDS if lone else 0  # while no optimizer ever stepped
+        self._loader_seen = loader_seen
         self._early = False  # time is being noted for a step that is not open yet
-        self._evaluating = False
         self._thread = threading.get_ident()
         super().__init__(model=model, **arguments)
         self._loaders = Loaders(self.fetch) if self.enabled else None
@@ -46,7 +53,7 @@ class Watcher(Monitor):
 
     def _begin(self, seen: Batch) -> None:
         self._end_early()
-        self._strange = self._optimizer_steps = 0
+        self._strange = self._foreign = self._optimizer_steps = 0
         self._core.begin_step(*seen, None, None, 0)
         self._open = True
 
@@ -71,9 +78,7 @@ class Watcher(Monitor):
             self._core.end_phase(_OTHER)
 
     def _forward_begins(self, batch: Any) -> None:
-        if self._evaluating:
-            self._evaluating = False
-            self._core.end_phase(_EVALUATION)
+        self._end_evaluation()
         if self._open and self._optimizer_steps and not self._loader_seen:
             self._close()
         if batch is None:
@@ -82,12 +87,24 @@ class Watcher(Monitor):
                 self._begin(_NOTHING)
             return
         backward_begun = self._hooks is not None and self._hooks.take_begun()
+        if backward_begun and not self._trained:
+            self._end_lone_backward()
         if not self._open:
             self._has_batch = True
             self._begin(self._see(batch))
         elif backward_begun or not self._has_batch:
             self._has_batch = True
             self._core.micro_step(*self._see(batch))
+
+    def _end_lone_backward(self) -> None:
+        """No optimizer of torch steps, or none that is seen: a loop of its own kind, or a compiled step."""
+        self._backwards += 1
+        if self._backwards == _LONE_BACKWARDS:
+            _setup.say("no optimizer step is seen: each backward pass is taken for a step from now on")
+            self.abandon_step()
+        elif self._backwards > _LONE_BACKWARDS and self._open:
+            self._optimizer_steps = 1
+            self._close()
 
     def _evaluation_begins(self) -> None:
         if self._evaluating or self._open and not self._optimizer_steps:
@@ -103,8 +120,12 @@ class Watcher(Monitor):
     def _optimizer_begins(self) -> None:
         self._end_early()  # the forward may come inside the optimizer's step
 
-    def _optimizer_ended(self) -> None:
+    def _optimizer_ended(self, optimizer: Any) -> None:
         self._optimizer_steps += 1
+        self._trained = True
+        if self._evaluating and self._owns(optimizer) and self._hooks is not None:
+            self._hooks.frozen_mode = True  # that was no evaluation
+            self._end_evaluation()
         if not self._has_model:
             if self._open:
                 self.end_step()
@@ -112,15 +133,24 @@ class Watcher(Monitor):
         elif self._open:
             if self._optimizer_steps == self._expected:
                 self._close()
+            elif self._optimizer_steps == _MOST_OPTIMIZERS:
+                self._loader_seen = False
         elif not self._evaluating:
-            self._one_more_optimizer()
+            self._one_more_optimizer(optimizer)
 
-    def _one_more_optimizer(self) -> None:
+    def _owns(self, optimizer: Any) -> bool:
+        """Whether the optimizer is for parameters of the model."""
+        model = None if self._model is None else self._model()
+        own = set() if model is None else {id(each) for each in model.parameters()}
+        return any(id(each) in own for group in optimizer.param_groups for each in group["params"])
+
+    def _one_more_optimizer(self, optimizer: Any) -> None:
         """An optimizer stepped after the step had ended: one more belongs to a step, or the model is another."""
         self._expected += 1
         self._strange += 1
+        self._foreign += not self._owns(optimizer)
         self._begin_early()
-        if self._strange == _STRANGE_STEPS:
+        if self._strange == _STRANGE_STEPS or self._foreign == _FOREIGN_STEPS:
             self._look_again()
 
     def fetch(self, fetch: Fetch, iterator: Any) -> Any:
@@ -144,8 +174,8 @@ class Watcher(Monitor):
                 self.end_step()
             elif self._open or self._early:
                 self.abandon_step()
-            elif self._evaluating:
-                self._core.end_phase(_EVALUATION)
+            if not self.status["steps"]:
+                _setup.say("no optimizer step was seen: there is nothing in the records")
         super().finish()
 
 
@@ -158,15 +188,22 @@ def _arguments() -> dict[str, Any]:
     return {name: value for name, value in given.items() if value}
 
 
-def start(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, look_again: Callable[[], None]) -> Watcher | None:
-    """Watch the loop that calls ``model`` for the first time now; None where somebody watches already."""
+def start(
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    look_again: Callable[[], None],
+    loader_seen: bool,
+    lone: bool,
+) -> Watcher | None:
+    """Watch the loop that calls ``model`` now; None where somebody watches already.  ``lone``: it has no optimizer."""
     others = _setup.active_monitors()
     if any(not each._automatic for each in others):
         return None
     for each in others:  # of a model that is trained no longer
         each.finish()
     torch_adapter()
-    watcher = Watcher(model, look_again, **_arguments())
+    watcher = Watcher(model, look_again, loader_seen, lone, **_arguments())
     if not watcher.enabled:
         return None
     if watcher.rank == 0:
@@ -175,5 +212,6 @@ def start(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, l
     if model is None:
         watcher._begin(_NOTHING)
     elif watcher._hooks is not None:
+        watcher._hooks.frozen_mode = not model.training
         watcher._hooks._forward_begins(model, args, kwargs)
     return watcher

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from flopmeter._setup import say
 
+_MOST_PARTS = 16  # of a batch that is a list: the first of them that is a tensor tells
 
 class Batch(NamedTuple):
     """The arguments of the monitor's begin_step and micro_step, in their order."""
@@ -94,26 +95,45 @@ def look_at(batch: Any) -> Batch | None:
         return None
 
 
-def _look_at(batch: Any) -> Batch | None:
-    if not isinstance(batch, (list, tuple)) and not hasattr(batch, "shape"):
-        if not isinstance(batch, Mapping) and not isinstance(getattr(batch, "data", None), Mapping):
-            return None
-        get = batch.get
-        ids = get("input_ids")
-        if ids is None and len(getattr(get("labels"), "shape", ())) == 2:  # a label for each token
-            ids = get("labels")
-        if ids is not None:
-            return describe(attention_mask=get("attention_mask"), input_ids=ids, image_grid_thw=get("image_grid_thw"))
-        batch = list(batch.values())
-    if isinstance(batch, (list, tuple)):
-        for each in batch:
-            if hasattr(each, "shape"):
-                batch = each
-                break
-    shape = getattr(batch, "shape", None)
-    if shape is None or len(shape) == 0:
+def _between(marks: list[int]) -> list[int]:
+    return [end - begin for begin, end in zip(marks, marks[1:])]
+
+
+def _documents(get: Any) -> list[int] | None:
+    """Lengths of the documents that are packed into the rows, where something on the host tells them."""
+    ends = get("cu_seq_lens_q")
+    if ends is not None and _on_host(ends):
+        return _between(_rows(ends))
+    positions = get("position_ids")
+    if len(getattr(positions, "shape", ())) != 2 or get("attention_mask") is not None or not _on_host(positions):
         return None
-    integers = getattr(getattr(batch, "dtype", None), "is_floating_point", True) is False
+    flat = positions.reshape(-1)
+    starts = [*_rows((flat == 0).nonzero().reshape(-1)), len(flat)]
+    return _between(starts) if starts[0] == 0 else None
+
+
+def _tensor(tensor: Any) -> Batch | None:
+    shape = tensor.shape
+    if len(shape) == 0:
+        return None
+    integers = getattr(getattr(tensor, "dtype", None), "is_floating_point", True) is False
     if integers and len(shape) == 2:  # token ids
         return Batch(lengths=[int(shape[1])] * int(shape[0]))
     return Batch(samples=int(shape[0]))
+
+
+def _look_at(batch: Any) -> Batch | None:
+    if hasattr(batch, "shape"):
+        return _tensor(batch)
+    if isinstance(batch, (list, tuple)):
+        return next((seen for each in batch[:_MOST_PARTS] if (seen := _look_at(each)) is not None), None)
+    if not isinstance(batch, Mapping) and not isinstance(getattr(batch, "data", None), Mapping):
+        return None
+    get = batch.get
+    ids = get("input_ids")
+    if ids is None and len(getattr(get("labels"), "shape", ())) == 2:  # a label for each token
+        ids = get("labels")
+    if ids is None:
+        return _look_at(list(batch.values()))
+    grid = get("image_grid_thw")
+    return describe(attention_mask=get("attention_mask"), input_ids=ids, image_grid_thw=grid, seq_lens=_documents(get))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flopmeter import _flopmeter
 from flopmeter._adapter import ready_adapter
+from flopmeter._model_hooks import put_on
 
 if TYPE_CHECKING:
     from flopmeter._monitor import Monitor
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 FORWARD, BACKWARD, OPTIMIZER = (_flopmeter.phases[name] for name in ("forward", "backward", "optimizer"))
 _MOST_OUTPUTS = 4  # tensors of a model's output that are watched for the start of backward
 _suspended = 0
+_left: list[TorchHooks] = []  # of monitors that are no more
 
 
 @contextmanager
@@ -37,7 +39,9 @@ def _tensors(output: Any) -> list[Any]:
     """The output's first tensors that lead back to parameters, the loss of a Hugging Face output among them."""
     if getattr(output, "requires_grad", False):
         return [output]
-    values = output if isinstance(output, (list, tuple)) else output.values() if isinstance(output, Mapping) else ()
+    if not isinstance(output, (list, tuple, Mapping)):
+        output = getattr(output, "__dict__", {})
+    values = output.values() if isinstance(output, Mapping) else output
     return [value for value in values if getattr(value, "requires_grad", False)][:_MOST_OUTPUTS]
 
 
@@ -46,29 +50,28 @@ class TorchHooks:
 
     def __init__(self, monitor: Monitor, model: Any, optimizers: bool = True) -> None:
         torch = sys.modules["torch"]
-        self._monitor = weakref.ref(monitor)
-        self._core = monitor._core
+        self._monitor = weakref.ref(monitor, self._forget)  # a monitor that is dropped is to be freed
         self._thread = get_ident()
         self._in_optimizer = False
         self._guessed_backward = False  # it cannot be seen from this thread: backward is what follows forward
         self._unseen = False  # a backward since the last forward would not have been seen
         self._is_compiling = torch.compiler.is_compiling
-        self._has_gradients = torch.is_grad_enabled
+        self.has_gradients = torch.is_grad_enabled
         adapter = ready_adapter()
-        self._backward = adapter.BackwardWatch(self._core.address) if adapter else None
+        self._backward = adapter.BackwardWatch(monitor._core.address) if adapter else None
         self.phases = True
-        self._handles = []
+        self.frozen_mode = False  # the model is trained in evaluation mode
+        self._handles: list[Any] = []
         if optimizers:
+            while _left:
+                _left.pop().remove()
             optimizer = importlib.import_module("torch.optim.optimizer")
             self._handles += [
                 optimizer.register_optimizer_step_pre_hook(self._optimizer_begins),
                 optimizer.register_optimizer_step_post_hook(self._optimizer_ended),
             ]
-        if isinstance(model, torch.nn.Module):
-            self._handles += [
-                model.register_forward_pre_hook(self._forward_begins, with_kwargs=True),
-                model.register_forward_hook(self._forward_ended, always_call=True),
-            ]
+        if isinstance(model, torch.nn.Module) and not isinstance(model, torch.jit.ScriptModule):  # it takes none
+            self._handles += put_on(model, self._forward_begins, self._forward_ended, with_kwargs=True)
 
     def remove(self) -> None:
         """Take the hooks off."""
@@ -78,35 +81,50 @@ class TorchHooks:
         self._backward = None
         self._thread = 0  # whoever still calls them is not heard
 
-    def _skip(self) -> bool:
-        return _suspended > 0 or get_ident() != self._thread
+    def _forget(self, _monitor: object) -> None:
+        """The monitor was dropped, perhaps while torch goes through its hooks: they are taken off later."""
+        self._backward = None
+        self._thread = 0
+        _left.append(self)
+
+    def use_thread(self) -> None:
+        """Steps are made in the calling thread: others are not heard."""
+        self._thread = get_ident()
+
+    def _heard(self) -> Monitor | None:
+        if self._is_compiling():  # first: the rest is not for a tracer
+            return None
+        return None if _suspended or get_ident() != self._thread else self._monitor()
+
+    def _trains(self, model: Any) -> bool:
+        return model.training or self.frozen_mode and self.has_gradients()
 
     def _forward_begins(self, model: Any, args: Any, kwargs: Any) -> None:
-        if self._is_compiling() or self._skip():
-            return
-        monitor = self._monitor()
+        monitor = self._heard()
         if monitor is None:
             return
-        if not model.training:
+        if not self._trains(model):
             monitor._evaluation_begins()
             return
-        self._end_guess()
-        monitor._forward_begins(kwargs or args if self._has_gradients() else None)
+        if self._guessed_backward:
+            self._end_guess(monitor)
+        monitor._forward_begins((kwargs, args) if self.has_gradients() else None)
         if self.phases:
-            self._core.begin_phase(FORWARD)
+            monitor._core.begin_phase(FORWARD)
 
     def _forward_ended(self, model: Any, _args: Any, output: Any) -> None:
-        if self._is_compiling() or self._skip() or not model.training or not self.phases:
+        monitor = self._heard()
+        if monitor is None or not self.phases or not self._trains(model):
             return
-        self._core.end_phase(FORWARD)
-        if not self._has_gradients():
+        monitor._core.end_phase(FORWARD)
+        if not self.has_gradients():
             return
         told = self._watch(output)
         if told is None or self._backward is None:
             self._unseen = True
         if told is False and not self._guessed_backward:
             self._guessed_backward = True
-            self._core.begin_phase(BACKWARD)
+            monitor._core.begin_phase(BACKWARD)
 
     def _watch(self, output: Any) -> bool | None:
         """Whether backward is told when it reaches the output; None where nothing leads back from there."""
@@ -124,30 +142,31 @@ class TorchHooks:
         unseen, self._unseen = self._unseen, False
         return (self._backward is not None and self._backward.take_begun()) or unseen
 
-    def _end_guess(self) -> None:
-        if self._guessed_backward:
-            self._guessed_backward = False
-            self._core.end_phase(BACKWARD)
+    def _end_guess(self, monitor: Monitor) -> None:
+        self._guessed_backward = False
+        monitor._core.end_phase(BACKWARD)
 
     def _optimizer_begins(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        monitor = self._monitor()
-        if self._skip() or monitor is None:
+        monitor = self._heard()
+        if monitor is None:
             return
-        self._end_guess()
+        if self._guessed_backward:
+            self._end_guess(monitor)
         monitor._optimizer_begins()
         if self.phases:
             self._in_optimizer = True
-            self._core.begin_phase(OPTIMIZER)
+            monitor._core.begin_phase(OPTIMIZER)
 
-    def _optimizer_ended(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        monitor = self._monitor()
-        if self._skip() or monitor is None:
+    def _optimizer_ended(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        monitor = self._heard()
+        if monitor is None:
             return
         if self._in_optimizer:
             self._in_optimizer = False
-            self._core.end_phase(OPTIMIZER)
-        monitor._optimizer_ended()
+            monitor._core.end_phase(OPTIMIZER)
+        monitor._optimizer_ended(optimizer)
 
-    def step_ends(self) -> None:
+    def step_ends(self, monitor: Monitor) -> None:
         """No phase of ours outlives its step."""
-        self._end_guess()
+        if self._guessed_backward:
+            self._end_guess(monitor)

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flopmeter._count import ROOT
+from flopmeter._model_hooks import put_on
 
 if TYPE_CHECKING:
     import torch
@@ -37,12 +38,7 @@ class ModuleHooks:
             if tokens:
                 self._adapter.leave_module(tokens.pop())
 
-        self._handles.append(module.register_forward_pre_hook(enter))
-        try:
-            # always: a checkpoint that has recomputed enough stops by an exception
-            self._handles.append(module.register_forward_hook(leave, always_call=True))
-        except TypeError:  # torch 1.13, whose checkpoints run to their end
-            self._handles.append(module.register_forward_hook(leave))
+        self._handles += put_on(module, enter, leave)
 
     @classmethod
     def replicated(cls, adapter: ModuleType, model: torch.nn.Module, patterns: str) -> ModuleHooks:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from flopmeter import _flopmeter, _setup
@@ -14,45 +13,14 @@ from flopmeter._batch import Batch, describe, look_at
 from flopmeter._compiled_code import hidden_kernels
 from flopmeter._hooks import TorchHooks
 from flopmeter._records import RecordThread
+from flopmeter._spans import Aside, Phase, Step
 from flopmeter._wrap import Wrapped
 
 T = TypeVar("T")
 _NOTHING = Batch()
+_EVALUATION = _flopmeter.phases["evaluation"]
 _FINISH_SECONDS = 1.7  # that finish() takes at most, outputs that stand still included
 _LONGEST_ACCUMULATION = 512  # batches without an optimizer step after which a batch counts as a step
-
-
-class _Step:
-    """An open step; ``monitor.step()`` returns it for a with statement."""
-
-    __slots__ = ("_monitor",)
-
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
-
-    def __enter__(self) -> Monitor:
-        return self._monitor
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self._monitor.end_step()
-        else:
-            self._monitor.abandon_step()
-
-
-class _Phase:
-    """A phase for a with statement."""
-
-    __slots__ = ("_begin", "_end", "_phase")
-
-    def __init__(self, core: _flopmeter.Monitor, phase: int) -> None:
-        self._begin, self._end, self._phase = core.begin_phase, core.end_phase, phase
-
-    def __enter__(self) -> None:
-        self._begin(self._phase)
-
-    def __exit__(self, *_error: object) -> None:
-        self._end(self._phase)
 
 
 class Monitor:
@@ -122,9 +90,15 @@ class Monitor:
             parts.gpu,
             parts.known_work,
         )
-        self._step = _Step(self)
-        self._phases = {name: _Phase(self._core, number) for name, number in _flopmeter.phases.items()}
+        self._step = Step(self)
+        self._phases = {name: Phase(self._core, number) for name, number in _flopmeter.phases.items()}
+        for name in ("evaluation", "checkpoint"):
+            self._phases[name] = Aside(self, _flopmeter.phases[name])
         self._open = False  # a step is open
+        self._mark = False  # and was opened by a step() that is no with statement: the next one ends it
+        self._aside = False  # the loop marks an evaluation or a checkpoint
+        self._evaluating = False  # a hook saw one
+        self._trained = False  # optimizers stepped
         self._auto = False  # and it was opened by wrap() or a hook, not by the loop
         self._explicit = False  # the loop marks its steps itself
         self._has_batch = False  # the open step's batch is known
@@ -142,13 +116,17 @@ class Monitor:
         self._records = RecordThread(self._core, wandb if self.rank == 0 else False, mlflow and self.rank == 0, sinks)
         _setup.finish_at_exit(self)
 
-    def step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> _Step:
+    def step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> Step:
         """Open a step for a with statement.
 
         Besides ``tokens`` and ``samples``: ``attention_mask``, ``input_ids``, ``seq_lens``, ``image_grid_thw``,
-        ``flops``, ``step``, ``epoch``, ``tag``, ``loss``, ``grad_norm``, ``learning_rate``.
+        ``flops``, ``step``, ``epoch``, ``tag``, ``loss``, ``grad_norm``, ``learning_rate``.  Called without ``with``, it
+        marks where a step begins and the one before it ends.
         """
+        if self._mark:
+            self.end_step()
         self.begin_step(tokens, samples, **more)
+        self._mark = True
         return self._step
 
     def begin_step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> None:
@@ -156,6 +134,9 @@ class Monitor:
         self._explicit = True
         if self._auto:
             self.abandon_step()
+        self._end_evaluation()
+        if self._hooks is not None:
+            self._hooks.use_thread()
         if more or self._pending is not None:
             self._begin_described(tokens, samples, **more)
         else:
@@ -194,10 +175,10 @@ class Monitor:
         if loss is not None or grad_norm is not None or learning_rate is not None:
             self.log(loss=loss, grad_norm=grad_norm, learning_rate=learning_rate)
         if self._hooks is not None:
-            self._hooks.step_ends()
+            self._hooks.step_ends(self)
         if self._device is not None:
             self._note_memory()
-        self._open = self._auto = False
+        self._open = self._auto = self._mark = False
         if self._outcome:
             outcome, self._outcome = self._outcome, {}
             self._core.end_step(outcome.get("loss"), outcome.get("grad_norm"), outcome.get("learning_rate"))
@@ -206,7 +187,7 @@ class Monitor:
 
     def abandon_step(self) -> None:
         """Forget the open step."""
-        self._open = self._auto = False
+        self._open = self._auto = self._mark = False
         self._outcome.clear()
         self._core.abandon_step()
 
@@ -217,7 +198,7 @@ class Monitor:
             if number is not None:
                 self._outcome[name] = number
 
-    def phase(self, name: str) -> _Phase:
+    def phase(self, name: str) -> Phase:
         """A phase for a with statement: data, forward, backward, optimizer, communication, checkpoint, evaluation, other."""
         phase = self._phases.get(name)
         if phase is None:
@@ -246,6 +227,8 @@ class Monitor:
         if self._finished:
             return
         self._finished = True
+        self._leave_step()
+        self._end_evaluation()
         if self._hooks is not None:
             self._hooks.remove()
         if self._replicated is not None:
@@ -300,6 +283,7 @@ class Monitor:
 
         Without gradients (a reference, a generation) it is fed no batch of the step: ``batch`` is None.
         """
+        self._end_evaluation()
         if not self._open and self._pending is not None and not self._explicit:
             self._begin_auto()
         if self._open and (not self._has_batch or self._batch_by_hook):
@@ -308,14 +292,34 @@ class Monitor:
                 self._core.micro_step(*seen)
                 self._has_batch = self._batch_by_hook = True
 
+    def _leave_step(self) -> None:
+        """What comes now is not the open step's, if its work is done."""
+        if self._mark or self._auto and self._optimizer_steps:
+            self.end_step()
+
     def _evaluation_begins(self) -> None:
-        """The model's forward starts in evaluation mode."""
+        """The model's forward starts in evaluation mode: a record of its own, or part of a step that is under way."""
+        if self._evaluating or self._aside or not self._trained:
+            return
+        if self._auto:
+            self._leave_step()
+        if self._open:
+            return
+        self._core.abandon_step()  # the wait before it is no wait of a step
+        self._evaluating = True
+        self._core.begin_phase(_EVALUATION)
+
+    def _end_evaluation(self) -> None:
+        if self._evaluating:
+            self._evaluating = False
+            self._core.end_phase(_EVALUATION)
 
     def _optimizer_begins(self) -> None:
         """An optimizer's step starts."""
 
-    def _optimizer_ended(self) -> None:
+    def _optimizer_ended(self, _optimizer: Any) -> None:
         self._optimizer_steps += 1
+        self._trained = True
 
     def _begin_auto(self) -> None:
         seen = look_at(self._pending)
@@ -333,11 +337,9 @@ class Monitor:
             return
         self._optimizer_steps = 0
         self._pending = batch
-        if self._hooks is None and self._counts and not self._explicit:
-            self._begin_auto()  # no hook will see its forward, which is to be counted
-            self._pending = batch  # for a loop that marks the step itself after all
 
     def _batch_done(self) -> None:
+        self._end_evaluation()
         if self._pending is not None and not self._explicit and not self._auto:
             self._begin_auto()  # no forward was seen: the step is known by its end only
         if not self._auto:
@@ -345,6 +347,16 @@ class Monitor:
         waits = self._hooks is not None and self._optimizer_steps == 0 and self._batches < _LONGEST_ACCUMULATION
         if not waits:
             self.end_step()
+
+    def _is_evaluation(self) -> bool:
+        """Whether a loop that begins now trains nothing: its batches are no steps."""
+        return self._trained and not self._explicit and self._hooks is not None and not self._hooks.has_gradients()
+
+    def _loop_begins(self) -> None:
+        self._leave_step()  # of a loop that was left, and its iterator kept
+        self._end_evaluation()
+        if self._hooks is not None:
+            self._hooks.use_thread()
 
     def _loop_ended(self) -> None:
         if self._auto and self._optimizer_steps > 0:

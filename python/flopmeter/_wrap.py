@@ -24,7 +24,11 @@ class Wrapped(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         monitor = self._monitor
+        if monitor._is_evaluation():
+            yield from self._loader
+            return
         core = monitor._core
+        monitor._loop_begins()
         core.begin_phase(_DATA)
         try:
             iterator = iter(self._loader)

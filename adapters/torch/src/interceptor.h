@@ -13,8 +13,10 @@
 #include "op_table.h"
 
 #include <flopmeter/core/communication.h>
+#include <flopmeter/core/phase.h>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
 #include <torch/library.h>
 
 #include <span>
@@ -89,13 +91,19 @@ struct Inside {
                                               Booking booking,
                                               const Work& work);
 
+/// Whether an optimizer computes for itself, as Muon and L-BFGS do: no work of the model.  A
+/// closure that it calls has gradients or runs backward.
+inline bool is_optimizers(Booking booking) {
+  return current_phase().load(std::memory_order_relaxed) == Phase::optimizer &&
+         booking == Booking::forward && !c10::GradMode::is_enabled();
+}
+
 /// Books what a call cost.  `factor` is the argument whose dtype the work has.
 inline void book_cost(const OpEntry& entry,
                       c10::DeviceType device,
                       const Arg& factor,
                       const OpCost& cost) {
   const auto executed = static_cast<std::uint64_t>(cost.executed.value);
-  const auto model = static_cast<std::uint64_t>(cost.model.value);
   AttentionPairs pairs = cost.pairs;
   // A product of activations that has an inner extent to sum over may be eager attention, mask
   // unseen.
@@ -106,6 +114,8 @@ inline void book_cost(const OpEntry& entry,
   Dtype dtype = factor.dtype;
   if (dtype == Dtype::fp32) dtype = fp32_compute_dtype(device, entry.precision);
   const Booking booking = booking_now();
+  const std::uint64_t model =
+      is_optimizers(booking) ? 0 : static_cast<std::uint64_t>(cost.model.value);
   if (booking >= Booking::pending_first || pairs != AttentionPairs::none ||
       module_users.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     book_beside(entry, dtype, booking, {.executed = executed, .model = model, .pairs = pairs});

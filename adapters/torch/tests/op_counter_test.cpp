@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/phase.h>
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
 #include <flopmeter/torch/survey.h>
@@ -28,6 +29,22 @@ constexpr std::uint64_t mm_flops = 2 * 32 * 48 * 40;
 // torch::autograd works on tensors that remember their history; at::randn makes plain ones.
 at::Tensor leaf(at::IntArrayRef sizes) {
   return at::randn(sizes).requires_grad_();
+}
+
+TEST(OpCounter, what_an_optimizer_multiplies_is_no_work_of_the_model) {
+  const at::Tensor a = leaf({32, 48});
+  const at::Tensor b = leaf({48, 40});
+  const OpCounter counter;
+  current_phase() = Phase::optimizer;
+  at::mm(a, b).sum().backward();  // a closure's
+  {
+    const at::NoGradGuard own;
+    at::mm(a, b);
+  }
+  current_phase() = Phase::other;
+  const Counts counts = counter.counts();
+  EXPECT_EQ(counts.model_flops(), 3 * mm_flops);
+  EXPECT_EQ(counts.hardware_flops(), 4 * mm_flops);
 }
 
 TEST(OpCounter, counts_forward_and_backward_of_a_product) {

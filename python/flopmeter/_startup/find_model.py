@@ -8,8 +8,10 @@ monitor starts there, and the global module hook goes.  A process that never get
 import os
 import sys
 import warnings
+import weakref
 
 _MOST_CALLS = 100000  # of modules without a training loop, after which the modules are left alone
+_LONE_CALLS = 64  # of a module that gets gradients, after which it is a model although there is no optimizer
 _WARNING = "Using `torch.compile\\(module\\)` when there are global hooks"
 
 
@@ -23,17 +25,42 @@ def _say(text):
         sys.stderr.write("flopmeter: {}\n".format(text))
 
 
+class _LoaderNote:
+    """Whether a loader of torch was asked for a batch."""
+
+    def __init__(self):
+        self.seen = False
+        self._kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_BaseDataLoaderIter", None)
+        if self._kind is not None:
+            self._original = original = self._kind.__next__
+
+            def fetch(iterator):
+                self.seen = True
+                return original(iterator)
+
+            self._kind.__next__ = fetch
+
+    def restore(self):
+        if self._kind is not None:
+            self._kind.__next__ = self._original
+            self._kind = None
+
+
 class Finder:
     """Watches modules until a model is found, and optimizers for the watcher of its loop."""
 
     def __init__(self, torch):
         self._torch = torch
         self._calls = 0
+        self._orphans = 0  # optimizer steps for which no model was found
+        self._candidate = None  # for a model, had it an optimizer
+        self._lone_calls = 0  # of it
         self._modules = None
         self._filter = None
         self._watcher = None
         self._hooks = None  # the watcher's
         self._stopped = False
+        self._loader = _LoaderNote()
         # These stay: torch does not let a hook take itself or another away.
         optimizers = sys.modules["torch.optim.optimizer"]
         optimizers.register_optimizer_step_pre_hook(self._optimizer_begins)
@@ -63,34 +90,49 @@ class Finder:
         self._calls += 1
         if self._calls > _MOST_CALLS:
             self._leave_modules()
-        if not module.training or not self._torch.is_grad_enabled():
+        # Where optimizers step all the same, it is trained in evaluation mode.
+        if not (module.training or self._orphans) or not self._torch.is_grad_enabled():
             return
-        if any(each.requires_grad for each in module.parameters()) and _optimizer_exists(self._torch.optim.Optimizer):
-            caller = sys._getframe(1).f_locals  # a global hook is not given the keywords
-            self._start(module, args, caller.get("kwargs"))
+        if isinstance(module, self._torch.jit.ScriptModule):
+            return  # it takes no hooks
+        if not any(each.requires_grad for each in module.parameters()):
+            return
+        if _optimizer_exists(self._torch.optim.Optimizer):
+            self._start(module, args, sys._getframe(1).f_locals.get("kwargs"))  # a global hook is not given them
+        elif self._candidate is None:
+            self._candidate = weakref.ref(module)
+        elif self._candidate() is module:
+            self._lone_calls += 1
+            if self._lone_calls >= _LONE_CALLS and any(each.grad is not None for each in module.parameters()):
+                self._start(module, args, sys._getframe(1).f_locals.get("kwargs"), lone=True)
 
     def _optimizer_begins(self, optimizer, args, kwargs):
         if self._hooks is not None:
             self._hooks._optimizer_begins(optimizer, args, kwargs)
 
     def _optimizer_ended(self, optimizer, args, kwargs):
+        if self._torch.compiler.is_compiling():
+            return
         if self._hooks is not None:
             self._hooks._optimizer_ended(optimizer, args, kwargs)
         elif self._stopped:
             pass
         elif self._modules is None:  # given up too early: it is a training loop after all
             self.watch_modules()
-        else:  # no module was called: the loop is known by its optimizer alone
+        elif self._orphans:  # no module was called: the loop is known by its optimizer alone
             self._start(None, (), None)
+        else:
+            self._orphans += 1
 
-    def _start(self, model, args, kwargs):
+    def _start(self, model, args, kwargs, lone=False):
         self._leave_modules()
+        self._loader.restore()
         self._watcher = self._hooks = None
         self._stopped = True
         try:
             from flopmeter import _attach
 
-            self._watcher = _attach.start(model, args, kwargs, self.watch_modules)
+            self._watcher = _attach.start(model, args, kwargs, self.watch_modules, self._loader.seen, lone)
             self._hooks = self._watcher and self._watcher._hooks
         except ImportError as error:
             here = "Python {}.{}, torch {}".format(sys.version_info[0], sys.version_info[1], self._torch.__version__)
