@@ -55,6 +55,7 @@ class Finder:
         self._orphans = 0  # optimizer steps for which no model was found
         self._candidate = None  # for a model, had it an optimizer
         self._lone_calls = 0  # of it
+        self._gradient = None  # handle of the hook that tells whether it gets one
         self._modules = None
         self._filter = None
         self._watcher = None
@@ -103,8 +104,16 @@ class Finder:
             self._candidate = weakref.ref(module)
         elif self._candidate() is module:
             self._lone_calls += 1
-            if self._lone_calls >= _LONE_CALLS and any(each.grad is not None for each in module.parameters()):
+            if self._lone_calls == _LONE_CALLS:
+                trained = next(each for each in module.parameters() if each.requires_grad)
+                self._gradient = trained.register_hook(self._gradient_came)
+            elif self._lone_calls > _LONE_CALLS and self._gradient is None:
                 self._start(module, args, sys._getframe(1).f_locals.get("kwargs"), lone=True)
+
+    def _gradient_came(self, _gradient):
+        if self._gradient is not None:
+            self._gradient.remove()
+            self._gradient = None
 
     def _optimizer_begins(self, optimizer, args, kwargs):
         if self._hooks is not None:
