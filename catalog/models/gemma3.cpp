@@ -3,8 +3,8 @@
 // Gemma 3: as Gemma 2 with normalised queries and keys, and five layers with a sliding window to
 // one without; the larger ones see images through a SigLIP tower, whose output is averaged to a
 // fixed number of tokens.  Published files leave out what equals the class's defaults.
+#include "../src/image_tower.h"
 #include "../src/text_model.h"
-#include "../src/vision_block.h"
 
 #include <flopmeter/catalog/model_family.h>
 
@@ -17,61 +17,32 @@ bool is_not_nth(std::int64_t layer, std::int64_t pattern) {
   return (layer + 1) % pattern != 0;
 }
 
-constexpr auto vision_stream = ModelBuilder::Stream::vision;
-
-/// SigLIP without its pooling head, which Gemma leaves out, and the projection behind it.
+/// SigLIP, and the projection of what its patches are averaged to.
 void add_siglip(ModelBuilder& builder, const Config& whole, std::int64_t hidden) {
-  const Config vision = whole.child("vision_config");
-  const std::int64_t width = vision.size_or({"hidden_size"}, 768);
-  const std::int64_t patch = vision.size_or({"patch_size"}, 16);
-  const std::int64_t side = vision.size_or({"image_size"}, 224) / patch;
-  const VisionLayer tower_layer{.width = width,
-                                .heads = vision.size_or({"num_attention_heads"}, 12),
-                                .ffn = vision.size_or({"intermediate_size"}, 3072),
-                                .norm1 = "layer_norm1",
-                                .norm2 = "layer_norm2",
-                                .names = {.q = "self_attn.q_proj",
-                                          .k = "self_attn.k_proj",
-                                          .v = "self_attn.v_proj",
-                                          .o = "self_attn.out_proj"},
-                                .up = "mlp.fc1",
-                                .down = "mlp.fc2"};
-  check_tower(vision, tower_layer);
-  if (vision.flag_or({"vision_use_head"}, whole.has("text_config")))
-    whole.fail("key 'vision_config.vision_use_head' is not false: the pooling head is not known");
+  ImageTower tower = read_image_tower(
+      whole,
+      "siglip_vision_model",
+      {.width = 768, .heads = 12, .ffn = 3072, .layers = 12, .patch = 16, .image = 224});
+  tower.final_norm = true;
+  if (!whole.has("text_config")) tower.pooled = false;  // a list of sizes, without switches
   builder.model.vision = {.kind = VisionPlan::Kind::fixed,
-                          .patches = product(vision, side, side),
+                          .patches = tower.patches,
                           .visual_tokens = whole.size_or({"mm_tokens_per_image"}, 256)};
+  add_image_tower(builder, tower);
   builder.once(
-      "model.vision_tower.embeddings.",
+      "model.multi_modal_projector.",
       [&](LayerBuilder& layer) {
-        const std::int64_t kernel =
-            product(vision, vision.size_or({"num_channels"}, 3), product(vision, patch, patch));
-        const Value x = layer.convolution(
-            LayerBuilder::input(), "patch_embedding", kernel, width, true, Rows::patches);
-        layer.output(layer.parameters(x, "position_embedding", WideInt{side} * side * width));
-      },
-      vision_stream);
-  builder.layers(
-      "model.vision_tower.encoder.layers.",
-      read_tower_layers(vision, {"num_hidden_layers"}, 12),
-      [&](LayerBuilder& layer) { vision_layer(layer, tower_layer, AttentionSpec::Over::images); },
-      vision_stream);
-  builder.once(
-      "model.",
-      [&](LayerBuilder& layer) {
-        Value x =
-            norm(layer, LayerBuilder::input(), "vision_tower.post_layernorm", width, /*bias=*/true);
-        x = norm(layer, x, "multi_modal_projector.mm_soft_emb_norm", width);
+        const std::int64_t width = tower.layer.width;
+        const Value x = norm(layer, LayerBuilder::input(), "mm_soft_emb_norm", width);
         layer.output(vision_linear(layer,
                                    x,
-                                   "multi_modal_projector.mm_input_projection_weight",
+                                   "mm_input_projection_weight",
                                    width,
                                    hidden,
                                    Rows::visual,
                                    /*bias=*/false));
       },
-      vision_stream);
+      ModelBuilder::Stream::vision);
 }
 
 Model build(const Config& whole) {

@@ -327,6 +327,7 @@ const std::vector<RandomFamily>& families() {
       {.type = "llava"},
       {.type = "internvl", .text_type = "llama"},
       {.type = "mistral3", .text_type = "llama"},
+      {.type = "paligemma", .text_type = "gemma"},
       {.type = "qwen2_vl"},
       {.type = "qwen2_5_vl"},
       {.type = "bert", .grouped = false, .gated = false, .both_ways = true},

@@ -204,6 +204,28 @@ def mistral3_arguments(config, inputs):
     return ["--image-grid-thw", ";".join(f"1,{height // 4},{width // 4}" for height, width in inputs["image_sizes"].tolist())]
 
 
+def paligemma(rng, text=hf.GemmaConfig, **more):
+    row = without(sizes(rng), "tie_word_embeddings")
+    if row["num_key_value_heads"] == 1:  # PaliGemma's default: left out, it would become Gemma's sixteen
+        row.update(num_attention_heads=4, num_key_value_heads=2, hidden_size=32)
+    vision = hf.SiglipVisionConfig(**small_tower(rng), vision_use_head=False)
+    return hf.PaliGemmaConfig(
+        text_config=text(**row, **more, head_dim=rng.choice([8, 24]), attention_bias=maybe(rng)), vision_config=vision,
+        projection_dim=row["hidden_size"], image_token_index=IMAGE, tie_word_embeddings=maybe(rng))
+
+
+def paligemma2(rng):
+    return paligemma(rng, hf.Gemma2Config, sliding_window=rng.choice([8, 4096]))
+
+
+def paligemma_batch(config, sequences, length):
+    """An image of four patches and a prompt, which see each other both ways, and an answer."""
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [4])
+    kinds = (torch.arange(length) >= length // 2).long().repeat(sequences, 1)
+    pixels = torch.randn((sequences, 3, 16, 16), generator=torch.Generator().manual_seed(0))
+    return {**batch, "pixel_values": pixels, "token_type_ids": kinds}
+
+
 def internvl(rng):
     row = without(sizes(rng), "tie_word_embeddings")
     text = rng.choice([hf.Qwen2Config(**row), hf.Qwen3Config(**row, head_dim=rng.choice([8, 24])), hf.LlamaConfig(**row)])
@@ -286,5 +308,7 @@ VISION = [
     Family("llava_next", hf.LlavaNextForConditionalGeneration, llava_next, tiled_batch, tiled_arguments),
     Family("llava_onevision", hf.LlavaOnevisionForConditionalGeneration, llava_onevision, tiled_batch, tiled_arguments),
     Family("mistral3", hf.Mistral3ForConditionalGeneration, mistral3, mistral3_batch, mistral3_arguments),
+    Family("paligemma", hf.PaliGemmaForConditionalGeneration, paligemma, paligemma_batch),
+    Family("paligemma2", hf.PaliGemmaForConditionalGeneration, paligemma2, paligemma_batch, attention=("eager",)),
     Family("internvl", hf.InternVLForConditionalGeneration, internvl, internvl_batch),
 ]
