@@ -12,13 +12,15 @@ namespace flopmeter {
 namespace {
 
 Model build(const Config& config) {
+  const bool bias = config.flag_or({"use_bias"}, false);
   const Mamba2Block mamba{.hidden = config.size_or({"hidden_size"}, 4096),
                           .heads = config.size_or({"num_heads"}, 128),
                           .head_dim = config.size_or({"head_dim"}, 64),
                           .groups = config.size_or({"n_groups"}, 8),
                           .state = config.size_or({"state_size"}, 128),
                           .kernel = config.size_or({"conv_kernel"}, 4),
-                          .bias = config.flag_or({"use_bias"}, false),
+                          .bias = bias,
+                          .out_bias = bias,
                           .conv_bias = config.flag_or({"use_conv_bias"}, true)};
   check_mamba2(config, mamba);
   const std::int64_t layers = config.size_or({"num_hidden_layers"}, 64);

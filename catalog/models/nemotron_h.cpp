@@ -89,6 +89,7 @@ Hybrid read_hybrid(const Config& config) {
                 .state = config.size_or({"ssm_state_size"}, 128),
                 .kernel = config.size_or({"conv_kernel", "mamba_d_conv"}, 4),
                 .bias = bias,
+                .out_bias = bias,
                 .conv_bias = config.flag_or({"use_conv_bias", "mamba_conv_bias"}, true)};
   check_mamba2(config, spec.mamba);
   spec.attention.hidden = spec.hidden;

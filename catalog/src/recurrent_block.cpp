@@ -13,27 +13,30 @@ void check_mamba2(const Config& config, const Mamba2Block& spec) {
 Value mamba2_block(LayerBuilder& layer, Value x, const Mamba2Block& spec) {
   const std::int64_t inner = spec.heads * spec.head_dim;
   const std::int64_t channels = inner + 2 * spec.groups * spec.state;
-  const auto project = [&](Value from, std::string_view name, std::int64_t in, std::int64_t out) {
-    return layer.linear(from,
-                        {.name = name,
-                         .in = in,
-                         .out = out,
-                         .bias = spec.bias,
-                         .component = Component::attention_projections});
-  };
-  Value y = project(x, "mixer.in_proj", spec.hidden, inner + channels + spec.heads);
+  const Mamba2Names& names = spec.names;
+  Value y = layer.linear(x,
+                         {.name = names.in_proj,
+                          .in = spec.hidden,
+                          .out = inner + channels + spec.heads,
+                          .bias = spec.bias,
+                          .component = Component::attention_projections});
   y = layer.convolution(y,
-                        "mixer.conv1d",
+                        names.conv,
                         spec.kernel,
                         channels,
                         spec.conv_bias,
                         Rows::tokens,
                         Component::linear_attention);
-  for (const std::string_view name : {"mixer.dt_bias", "mixer.A_log", "mixer.D"})
+  for (const std::string_view name : {names.dt_bias, names.a_log, names.d})
     y = layer.parameters(y, name, spec.heads);
-  y = layer.scan(y, "mixer", inner, spec.state);
-  y = norm(layer, y, "mixer.norm", inner);
-  return project(y, "mixer.out_proj", inner, spec.hidden);
+  y = layer.scan(y, names.scan, inner, spec.state);
+  if (!names.norm.empty()) y = norm(layer, y, names.norm, inner);
+  return layer.linear(y,
+                      {.name = names.out_proj,
+                       .in = inner,
+                       .out = spec.hidden,
+                       .bias = spec.out_bias,
+                       .component = Component::attention_projections});
 }
 
 void check_delta_net(const Config& config, const DeltaNetBlock& spec) {

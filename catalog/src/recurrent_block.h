@@ -8,8 +8,20 @@
 
 namespace flopmeter {
 
+/// Names below a layer; an empty norm is not there.
+struct Mamba2Names {
+  std::string_view in_proj = "mixer.in_proj";
+  std::string_view conv = "mixer.conv1d";
+  std::string_view dt_bias = "mixer.dt_bias";
+  std::string_view a_log = "mixer.A_log";
+  std::string_view d = "mixer.D";
+  std::string_view scan = "mixer";
+  std::string_view norm = "mixer.norm";
+  std::string_view out_proj = "mixer.out_proj";
+};
+
 /// Mamba-2: one projection to everything, a short causal convolution over each channel, the scan,
-/// a gated norm and a projection back, under the names that transformers gives them in a mixer.
+/// a gated norm and a projection back.
 struct Mamba2Block {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
@@ -18,7 +30,9 @@ struct Mamba2Block {
   std::int64_t state = 0;
   std::int64_t kernel = 0;
   bool bias = false;
+  bool out_bias = false;
   bool conv_bias = true;
+  Mamba2Names names{};
 };
 
 /// Gated delta net: projections, a short causal convolution over each channel, the delta rule, a

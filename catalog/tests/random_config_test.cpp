@@ -321,6 +321,7 @@ const std::vector<RandomFamily>& families() {
       {.type = "megatron", .extra = R"(, "swiglu": true)"},
       {.type = "nemotron_h", .recurrent = true},
       {.type = "mamba2", .recurrent = true, .mixer_only = true},
+      {.type = "falcon_h1", .recurrent = true},
       {.type = "qwen3_next", .experts = true, .recurrent = true},
       {.type = "qwen3_5_text", .recurrent = true},
       {.type = "qwen3_vl"},

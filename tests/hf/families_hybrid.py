@@ -50,6 +50,33 @@ def mixer_names(config, module):
     return module.replace(".mixer", f".{name}")
 
 
+def mixers(rng, row):
+    """The sizes that Falcon-H1 and Bamba give their mixers, which are as wide as `mamba_expand` or `mamba_d_ssm` says."""
+    groups = rng.choice([1, 2])
+    return {
+        "mamba_n_heads": groups * 2, "mamba_n_groups": groups, "mamba_d_state": rng.choice([4, 8]),
+        "mamba_d_conv": rng.choice([2, 4]), "mamba_conv_bias": maybe(rng), "mamba_proj_bias": maybe(rng),
+        "mamba_chunk_size": 8, "attention_bias": maybe(rng), "mlp_bias": maybe(rng), **row,
+    }
+
+
+def falcon_h1(rng):
+    return hf.FalconH1Config(
+        **mixers(rng, sizes(rng)), mamba_d_ssm=rng.choice([None, 32, 48]), mamba_rms_norm=maybe(rng),
+        projectors_bias=maybe(rng))
+
+
+def bamba(rng):
+    row = sizes(rng)
+    others = range(1, row["num_hidden_layers"])  # the first layer always has a mixer
+    return hf.BambaConfig(**mixers(rng, row), attn_layer_indices=[layer for layer in others if maybe(rng)] or None)
+
+
+def mamba_names(config, module):
+    """`mamba` as other families name it."""
+    return module.replace(".mamba", ".linear_attn")
+
+
 def delta_nets(rng, layers):
     """The sizes of gated delta nets, and which layers have one: the first always."""
     keys = rng.choice([1, 2])
@@ -99,6 +126,8 @@ HYBRID = [
     Family("nemotron_h", hf.NemotronHForCausalLM, nemotron_h, rename=mixer_names, by_kernel=("linear_attention",)),
     Family(
         "mamba2", hf.Mamba2ForCausalLM, mamba2, rename=mixer_names, by_kernel=("linear_attention",), attention=("eager",)),
+    Family("falcon_h1", hf.FalconH1ForCausalLM, falcon_h1, rename=mamba_names, by_kernel=("linear_attention",)),
+    Family("bamba", hf.BambaForCausalLM, bamba, rename=mamba_names, by_kernel=("linear_attention",)),
     Family("qwen3_next", hf.Qwen3NextForCausalLM, qwen3_next, by_kernel=("linear_attention",)),
     Family("qwen3_5_text", hf.Qwen3_5ForCausalLM, qwen3_5_text, by_kernel=("linear_attention",)),
     Family("qwen3_5_moe_text", hf.Qwen3_5MoeForCausalLM, qwen3_5_moe_text, by_kernel=("linear_attention",)),
