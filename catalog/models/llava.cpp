@@ -83,11 +83,7 @@ Model build_llava(const Config& config) {
   add_image_tower(builder, tower);
   add_projector(builder, config, defaults, tower.layer.width, text.frame.hidden);
   add_text_model(builder, text);
-  if (defaults.tiles) {
-    builder.model.notes.emplace_back(
-        "an image that is cut into tiles counts as many: --image-grid-thw 5,1,1 for one of five, "
-        "its small copy included");
-  }
+  if (defaults.tiles) builder.model.notes.emplace_back(tiles_note);
   return std::move(builder.model);
 }
 

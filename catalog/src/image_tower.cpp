@@ -26,15 +26,17 @@ ImageTower read_image_tower(const Config& config, std::string_view type, const T
   const std::string said = vision.text_or({"model_type"}, type);
   ImageTower tower;
   tower.clip = said == "clip_vision_model";
-  if (!tower.clip && said != "siglip_vision_model") {
+  const bool siglip = said == "siglip_vision_model";
+  const bool idefics = said == "idefics3_vision" || said == "smolvlm_vision";
+  if (!tower.clip && !siglip && !idefics) {
     config.fail("vision tower '" + printable(said) +
                 "' is not known here; known are clip_vision_model and siglip_vision_model");
   }
-  const TowerSizes own{.width = 768,
-                       .heads = 12,
+  const TowerSizes own{.width = idefics ? 1152 : 768,
+                       .heads = idefics ? 16 : 12,
                        .ffn = 3072,
                        .layers = 12,
-                       .patch = tower.clip ? 32 : 16,
+                       .patch = siglip ? 16 : 32,
                        .image = 224};
   const TowerSizes& otherwise = given ? own : whole;
   tower.layer = {.width = vision.size_or({"hidden_size"}, otherwise.width),
@@ -56,14 +58,14 @@ ImageTower read_image_tower(const Config& config, std::string_view type, const T
   tower.patches = product(vision, side, side);
   tower.kernel =
       product(vision, vision.size_or({"num_channels"}, 3), product(vision, patch, patch));
-  tower.pooled = !tower.clip && vision.flag_or({"vision_use_head"}, given);
+  tower.pooled = siglip && vision.flag_or({"vision_use_head"}, given);
   return tower;
 }
 
 void add_image_tower(ModelBuilder& builder, const ImageTower& tower) {
   const std::int64_t width = tower.layer.width;
   builder.once(
-      "model.vision_tower.",
+      tower.prefix,
       [&](LayerBuilder& layer) {
         Value x = layer.convolution(LayerBuilder::input(),
                                     "embeddings.patch_embedding",
@@ -80,7 +82,7 @@ void add_image_tower(ModelBuilder& builder, const ImageTower& tower) {
       vision_stream);
   const auto add_layers = [&](std::int64_t first, std::int64_t count) {
     builder.layers(
-        "model.vision_tower.encoder.layers.",
+        tower.prefix + "encoder.layers.",
         count,
         [&](LayerBuilder& layer) { vision_layer(layer, tower.layer, AttentionSpec::Over::images); },
         vision_stream);
@@ -93,7 +95,7 @@ void add_image_tower(ModelBuilder& builder, const ImageTower& tower) {
   }
   builder
       .once(
-          "model.vision_tower.",
+          tower.prefix,
           [&](LayerBuilder& layer) {
             layer.output(norm(layer, LayerBuilder::input(), "post_layernorm", width, true));
           },
@@ -102,7 +104,7 @@ void add_image_tower(ModelBuilder& builder, const ImageTower& tower) {
   if (!tower.pooled) return;
   builder
       .once(
-          "model.vision_tower.",
+          tower.prefix,
           [&](LayerBuilder& layer) { add_pooling(layer, LayerBuilder::input(), tower.layer); },
           vision_stream)
       .unread = true;

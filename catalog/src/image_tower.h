@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CLIP's and SigLIP's towers: images of one size, each patch a row.  Private to the catalog.
+// CLIP's and SigLIP's towers, and Idefics' copy of the latter: images of one size, each patch a
+// row.  Private to the catalog.
 #pragma once
 
 #include "vision_block.h"
+
+#include <string>
 
 namespace flopmeter {
 
@@ -16,7 +19,13 @@ struct TowerSizes {
   std::int64_t image = 0;  ///< side in pixels
 };
 
+/// For models that cut images.
+inline constexpr std::string_view tiles_note =
+    "an image that is cut into tiles counts as many: --image-grid-thw 5,1,1 for one of five, its "
+    "small copy included";
+
 struct ImageTower {
+  std::string prefix = "model.vision_tower.";
   bool clip = false;  ///< a class token, and a norm before the layers
   VisionLayer layer;
   std::int64_t layers = 0;

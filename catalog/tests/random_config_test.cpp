@@ -327,6 +327,7 @@ const std::vector<RandomFamily>& families() {
       {.type = "qwen3_vl"},
       {.type = "llava"},
       {.type = "internvl", .text_type = "llama"},
+      {.type = "idefics3", .text_type = "llama"},
       {.type = "mistral3", .text_type = "llama"},
       {.type = "paligemma", .text_type = "gemma"},
       {.type = "qwen2_vl"},

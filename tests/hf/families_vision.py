@@ -226,6 +226,34 @@ def paligemma_batch(config, sequences, length):
     return {**batch, "pixel_values": pixels, "token_type_ids": kinds}
 
 
+def idefics3(rng, config=hf.Idefics3Config):
+    row = without(sizes(rng), "tie_word_embeddings")
+    return config(
+        text_config=hf.LlamaConfig(**row), vision_config=small_tower(rng), image_token_id=IMAGE,
+        tie_word_embeddings=maybe(rng), scale_factor=rng.choice([1, 2]))
+
+
+def smolvlm(rng):
+    return idefics3(rng, hf.SmolVLMConfig)
+
+
+def idefics3_batch(config, sequences, length):
+    """Two images of four patches a sequence, which are put together or not."""
+    visual = [4 // config.scale_factor**2] * 2
+    batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], visual)
+    return {**batch, "pixel_values": torch.randn((sequences, 2, 3, 16, 16), generator=torch.Generator().manual_seed(0))}
+
+
+def idefics3_arguments(config, inputs):
+    """Two images in each sequence."""
+    return ["--image-grid-thw", ";".join(["2,1,1"] * len(inputs["pixel_values"]))]
+
+
+def connector_names(config, module):
+    """The connector under the name that other families have for it."""
+    return module.replace("model.connector", "model.multi_modal_projector")
+
+
 def internvl(rng):
     row = without(sizes(rng), "tie_word_embeddings")
     text = rng.choice([hf.Qwen2Config(**row), hf.Qwen3Config(**row, head_dim=rng.choice([8, 24])), hf.LlamaConfig(**row)])
@@ -310,5 +338,11 @@ VISION = [
     Family("mistral3", hf.Mistral3ForConditionalGeneration, mistral3, mistral3_batch, mistral3_arguments),
     Family("paligemma", hf.PaliGemmaForConditionalGeneration, paligemma, paligemma_batch),
     Family("paligemma2", hf.PaliGemmaForConditionalGeneration, paligemma2, paligemma_batch, attention=("eager",)),
+    Family(
+        "idefics3", hf.Idefics3ForConditionalGeneration, idefics3, idefics3_batch, idefics3_arguments,
+        rename=connector_names),
+    Family(
+        "smolvlm", hf.SmolVLMForConditionalGeneration, smolvlm, idefics3_batch, idefics3_arguments,
+        rename=connector_names),
     Family("internvl", hf.InternVLForConditionalGeneration, internvl, internvl_batch),
 ]
