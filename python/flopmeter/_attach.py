@@ -43,6 +43,8 @@ class Watcher(Monitor):
         self._foreign = 0  # of them: of another model's parameters
         self._backwards = _LONE_BACKWARDS if lone else 0  # while no optimizer ever stepped
         self._loader_seen = loader_seen
+        self._alike: tuple[Any, Any] = (None, None)  # shape and dtype of the last batch, and what it told
+        self._seen = _NOTHING
         self._early = False  # time is being noted for a step that is not open yet
         self._thread = threading.get_ident()
         super().__init__(model=model, **arguments)
@@ -52,16 +54,25 @@ class Watcher(Monitor):
         return TorchHooks(self, model, optimizers=False)  # who looked for the model has hooks on the optimizers
 
     def _begin(self, seen: Batch) -> None:
-        self._end_early()
+        if self._early:
+            self._end_early()
         self._strange = self._foreign = self._optimizer_steps = 0
-        self._core.begin_step(*seen, None, None, 0)
+        if seen.lengths:
+            self._core.begin_step(*seen, None, None, 0)
+        else:
+            self._core.begin(seen.samples, seen.tokens)
         self._open = True
 
     def _see(self, batch: Any) -> Batch:
-        seen = look_at(batch)
-        if seen is None:
-            _setup.say("what the model is fed does not tell samples or tokens; their rates stay empty")
-        return seen or _NOTHING
+        kwargs, args = batch
+        alone = args[0] if len(args) == 1 and not kwargs else None
+        alike = (getattr(alone, "shape", None), getattr(alone, "dtype", None))
+        if alike != self._alike or alike[0] is None:  # nothing but a tensor tells by its shape alone
+            self._alike = alike
+            self._seen = look_at(batch) or _NOTHING
+            if self._seen is _NOTHING:
+                _setup.say("what the model is fed does not tell samples or tokens; their rates stay empty")
+        return self._seen
 
     def _close(self) -> None:
         self._expected = self._optimizer_steps
@@ -73,12 +84,12 @@ class Watcher(Monitor):
         self._core.begin_phase(_OTHER)
 
     def _end_early(self) -> None:
-        if self._early:
-            self._early = False
-            self._core.end_phase(_OTHER)
+        self._early = False
+        self._core.end_phase(_OTHER)
 
     def _forward_begins(self, batch: Any) -> None:
-        self._end_evaluation()
+        if self._evaluating:
+            self._end_evaluation()
         if self._open and self._optimizer_steps and not self._loader_seen:
             self._close()
         if batch is None:
@@ -118,7 +129,8 @@ class Watcher(Monitor):
         self._core.begin_phase(_EVALUATION)
 
     def _optimizer_begins(self) -> None:
-        self._end_early()  # the forward may come inside the optimizer's step
+        if self._early:
+            self._end_early()  # the forward may come inside the optimizer's step
 
     def _optimizer_ended(self, optimizer: Any) -> None:
         self._optimizer_steps += 1
