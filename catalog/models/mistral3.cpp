@@ -49,11 +49,15 @@ Pixtral read_pixtral(const Config& config) {
   check_tower(vision, tower.layer);
   tower.layers = read_tower_layers(vision, {"num_hidden_layers"}, 24);
   tower.read = read_feature_layer(config, -1, tower.layers);
-  const std::int64_t patch =
-      vision.size_or({"patch_size"}, config.has("vision_config") ? 16 : 14);
+  const std::int64_t patch = vision.size_or({"patch_size"}, config.has("vision_config") ? 16 : 14);
   tower.kernel =
       product(vision, vision.size_or({"num_channels"}, 3), product(vision, patch, patch));
   tower.merge = config.size_or({"spatial_merge_size"}, 2);
+  if (tower.merge > 256) {
+    config.fail("key 'spatial_merge_size' is " + std::to_string(tower.merge) +
+                ", expected at most 256");
+    tower.merge = 1;
+  }
   tower.merged = product(config, tower.layer.width, product(config, tower.merge, tower.merge));
   return tower;
 }
