@@ -157,6 +157,8 @@ class Monitor:
         learning_rate: Any = None,
         **batch: Any,
     ) -> None:
+        if tag not in _flopmeter.tags:
+            raise ValueError(f"tag '{tag}': expected one of {', '.join(_flopmeter.tags)}")
         described = describe(samples, tokens, **batch)
         if described == _NOTHING and self._pending is not None:
             described = look_at(self._pending) or _NOTHING

@@ -10,11 +10,15 @@ from flopmeter import _flopmeter
 from flopmeter._flopmeter import PeakTable
 
 
-def given(tflops: float, device: str = "given") -> PeakTable:
+def given(tflops: Any, device: str = "given") -> PeakTable:
     """One peak for every dtype: the caller says what the run is to be measured by."""
-    if not 0 < tflops < 1e9:
-        raise ValueError(f"peak_tflops is {tflops!r} but must be the TFLOP/s of one device, a positive number")
-    return PeakTable(device, "given", dict.fromkeys(_flopmeter.dtype_names, tflops * 1e12))
+    try:
+        peak = float(tflops)
+    except (TypeError, ValueError):
+        peak = 0
+    if not 0 < peak < 1e9:
+        raise ValueError(f"peak_tflops is {tflops!r} but must be the TFLOP/s of one device, a positive number, or 'measured'")
+    return PeakTable(device, "given", dict.fromkeys(_flopmeter.dtype_names, peak * 1e12))
 
 
 def measured() -> PeakTable | None:
@@ -58,7 +62,7 @@ def find_peaks(
             raise ValueError("peak_tflops='measured': nothing was measured on this machine yet; run: flopmeter peak")
         return table
     if peak_tflops is not None:
-        return given(float(peak_tflops), str(device) if device is not None else "given")
+        return given(peak_tflops, str(device) if device is not None else "given")
     if isinstance(device, str) and not _is_torch_device(device):
         return _flopmeter.catalog_peaks(device, sparse)
     name = torch_device_name(device)

@@ -59,7 +59,8 @@ def register_sink(name: str, write: Sink) -> None:
 def python_sinks(named: dict[str, Any]) -> list[Sink]:
     """Takes the outputs written in Python from the options; leaves the others."""
     wanted = named.pop("sinks", None) or []
-    named["sink"] = [name for name in ([wanted] if isinstance(wanted, str) else wanted) if name not in _sinks]
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    named["sink"] = [name for name in wanted if name not in _sinks]
     return [_sinks[name] for name in wanted if name in _sinks]
 
 
@@ -270,6 +271,8 @@ def world_of(
         world.rank = rank
     world.size = world_size or max(world.size, world.rank + 1)
     world.data_parallel = data_parallel or 0
+    if not 0 <= world.rank < world.size:
+        raise ValueError(f"rank is {world.rank} and world_size {world.size}: ranks are numbered from 0 to world_size - 1")
     return world
 
 

@@ -4,6 +4,7 @@
 // memory) is put into atomics, and records wait in a bounded queue until Python asks.
 #include "bindings.h"
 
+#include <flopmeter/catalog/convention.h>
 #include <flopmeter/catalog/model_estimator.h>
 #include <flopmeter/core/record_json.h>
 #include <flopmeter/monitor/monitor.h>
@@ -143,6 +144,10 @@ class PythonMonitor {
                 std::string details,
                 const std::optional<std::string>& gpu,
                 const std::function<std::int64_t()>& known_work) {
+    take(convention_called(convention));
+    if (devices < 1)
+      throw py::value_error("devices is " + std::to_string(devices) +
+                            " but a rank has one or more");
     if (model) shared_->estimator = take(make_estimator(*model, training, convention, dtype_));
     Connections connections;
     if (!source_.is_none()) {  // of another extension module: only its address is shared

@@ -40,6 +40,14 @@ def run_of(monitor):
 def test_an_unknown_option_names_the_nearest(tmp_path):
     with pytest.raises(ValueError, match="'log_intervall' is not known.*log_interval"):
         flopmeter.Monitor(tmp_path, log_intervall=3)
+    for wrong, says in (
+        ({"convention": "palme"}, "palme"),
+        ({"devices": 0}, "devices is 0"),
+        ({"rank": 3, "world_size": 2}, "rank is 3"),
+        ({"peak_tflops": "fast"}, "'fast' but must be the TFLOP/s"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            flopmeter.Monitor(tmp_path, **wrong)
     with pytest.raises(ValueError, match="mode is 'fast' but must be auto"):
         flopmeter.Monitor(tmp_path, mode="fast")
 

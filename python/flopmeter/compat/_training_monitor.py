@@ -250,7 +250,7 @@ class TrainingMonitor:
         if flops / step_time > peak and not self._found_above_one:
             self._found_above_one = True
             self.monitor._core.add_finding(
-                "mfu_above_one",
+                "mfu_above_100",
                 f"step {step} did more FLOPs than the peak allows",
                 f"{flops:.0f} FLOPs in {step_time:.6f} s against {peak:.0f} FLOP/s",
                 "check batch_size against what the step was fed, and the device's peak",
