@@ -9,7 +9,9 @@ rm -rf "$work"
 mkdir -p "$work"
 cmake --install build/release --prefix "$PWD/$work/first" >"$work/install.log"
 mv "$work/first" "$work/prefix"
-if grep -rlF "$PWD" "$work/prefix" --include='*.cmake' --include='*.h'; then
+tree=$(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"$PWD")
+# A whole path: a tree called /flopmeter is no part of include/flopmeter.
+if grep -rlE "(^|[^[:alnum:]_.}-])$tree(/|[^[:alnum:]_.-]|$)" "$work/prefix" --include='*.cmake' --include='*.h'; then
   echo "consumer: the files above name the build tree" >&2
   exit 1
 fi
