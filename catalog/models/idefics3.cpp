@@ -51,10 +51,8 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 4> types = {"idefics3",
-                                                   "Idefics3ForConditionalGeneration",
-                                                   "smolvlm",
-                                                   "SmolVLMForConditionalGeneration"};
+constexpr std::array<std::string_view, 4> types = {
+    "idefics3", "Idefics3ForConditionalGeneration", "smolvlm", "SmolVLMForConditionalGeneration"};
 
 }  // namespace
 
