@@ -97,19 +97,11 @@ void add_tower(ModelBuilder& builder, const Tower& tower) {
         layer.output(x);
       },
       vision_stream);
-  const auto add_layers = [&](std::int64_t first, std::int64_t count) {
-    builder.layers(
-        "model.vision_tower.encoder.layer.",
-        count,
-        [&](LayerBuilder& layer) { vision_layer(layer, tower.layer, AttentionSpec::Over::images); },
-        vision_stream);
-    builder.model.runs.back().first = first;
-  };
-  if (tower.read > 0) add_layers(0, tower.read);
-  if (tower.read < tower.layers) {
-    add_layers(tower.read, tower.layers - tower.read);
-    builder.model.runs.back().unread = true;
-  }
+  add_vision_layers(builder,
+                    "model.vision_tower.encoder.layer.",
+                    tower.layer,
+                    AttentionSpec::Over::images,
+                    {.read = tower.read, .all = tower.layers});
   if (!tower.final_norm) return;
   builder
       .once(

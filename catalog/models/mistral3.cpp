@@ -76,19 +76,11 @@ void add_tower(ModelBuilder& builder, const Pixtral& tower) {
         layer.output(norm(layer, x, "ln_pre", width));
       },
       vision_stream);
-  const auto add_layers = [&](std::int64_t first, std::int64_t count) {
-    builder.layers(
-        "model.vision_tower.transformer.layers.",
-        count,
-        [&](LayerBuilder& layer) { vision_layer(layer, tower.layer, AttentionSpec::Over::packed); },
-        vision_stream);
-    builder.model.runs.back().first = first;
-  };
-  if (tower.read > 0) add_layers(0, tower.read);
-  if (tower.read < tower.layers) {
-    add_layers(tower.read, tower.layers - tower.read);
-    builder.model.runs.back().unread = true;
-  }
+  add_vision_layers(builder,
+                    "model.vision_tower.transformer.layers.",
+                    tower.layer,
+                    AttentionSpec::Over::packed,
+                    {.read = tower.read, .all = tower.layers});
 }
 
 Decoder read_text(const Config& config) {

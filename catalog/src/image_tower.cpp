@@ -80,19 +80,11 @@ void add_image_tower(ModelBuilder& builder, const ImageTower& tower) {
         layer.output(tower.clip ? norm(layer, x, "pre_layrnorm", width, /*bias=*/true) : x);
       },
       vision_stream);
-  const auto add_layers = [&](std::int64_t first, std::int64_t count) {
-    builder.layers(
-        tower.prefix + "encoder.layers.",
-        count,
-        [&](LayerBuilder& layer) { vision_layer(layer, tower.layer, AttentionSpec::Over::images); },
-        vision_stream);
-    builder.model.runs.back().first = first;
-  };
-  if (tower.read > 0) add_layers(0, tower.read);
-  if (tower.read < tower.layers) {
-    add_layers(tower.read, tower.layers - tower.read);
-    builder.model.runs.back().unread = true;
-  }
+  add_vision_layers(builder,
+                    tower.prefix + "encoder.layers.",
+                    tower.layer,
+                    AttentionSpec::Over::images,
+                    {.read = tower.read, .all = tower.layers});
   builder
       .once(
           tower.prefix,

@@ -64,6 +64,26 @@ void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::O
   layer.output(x);
 }
 
+void add_vision_layers(ModelBuilder& builder,
+                       std::string_view prefix,
+                       const VisionLayer& spec,
+                       AttentionSpec::Over over,
+                       TowerLayers layers) {
+  const auto add = [&](std::int64_t first, std::int64_t count) {
+    builder.layers(
+        prefix,
+        count,
+        [&](LayerBuilder& layer) { vision_layer(layer, spec, over); },
+        ModelBuilder::Stream::vision);
+    builder.model.runs.back().first = first;
+  };
+  if (layers.read > 0) add(0, layers.read);
+  if (layers.read < layers.all) {
+    add(layers.read, layers.all - layers.read);
+    builder.model.runs.back().unread = true;
+  }
+}
+
 std::int64_t read_feature_layer(const Config& config, double otherwise, std::int64_t layers) {
   const double feature =
       config.number_or({"vision_feature_layer", "mm_vision_select_layer"}, otherwise);

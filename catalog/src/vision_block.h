@@ -34,6 +34,19 @@ void check_tower(const Config& vision, const VisionLayer& spec);
 
 void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::Over over);
 
+/// Of a tower's layers, those below the output that is read, and all.
+struct TowerLayers {
+  std::int64_t read = 0;
+  std::int64_t all = 0;
+};
+
+/// The layers of a tower; those above the output that is read run forward only.
+void add_vision_layers(ModelBuilder& builder,
+                       std::string_view prefix,
+                       const VisionLayer& spec,
+                       AttentionSpec::Over over,
+                       TowerLayers layers);
+
 /// A linear with bias of the vision part.
 Value vision_linear(LayerBuilder& layer,
                     Value x,

@@ -1,6 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Megatron-LM's own formula for the FLOPs of a step, to set the model of its arguments against."""
 
+# A small model's arguments.
+SMALL = {
+    "num_layers": 4,
+    "hidden_size": 64,
+    "num_attention_heads": 8,
+    "seq_length": 32,
+    "padded_vocab_size": 128,
+    "swiglu": True,
+    "ffn_hidden_size": 96,
+}
+LATENT = {
+    "multi_latent_attention": True,
+    "q_lora_rank": 24,
+    "kv_lora_rank": 16,
+    "qk_head_dim": 8,
+    "qk_pos_emb_head_dim": 4,
+    "v_head_dim": 8,
+}
+
 
 def megatron_flops(a, batch):
     """num_floating_point_operations() of Megatron-LM, norms left out: its formulas for attention, MLP, experts, logits."""

@@ -7,28 +7,11 @@ import json
 import flopmeter
 import pytest
 from flopmeter import megatron
-from megatron_formula import megatron_flops
+from megatron_formula import LATENT, SMALL, megatron_flops
 from run_records import records
 
-BASE = {
-    "num_layers": 4,
-    "hidden_size": 64,
-    "num_attention_heads": 8,
-    "seq_length": 32,
-    "padded_vocab_size": 128,
-    "swiglu": True,
-    "ffn_hidden_size": 96,
-}
 GQA = {"group_query_attention": True, "num_query_groups": 2}
 EXPERTS = {"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 48}
-LATENT = {
-    "multi_latent_attention": True,
-    "q_lora_rank": 24,
-    "kv_lora_rank": 16,
-    "qk_head_dim": 8,
-    "qk_pos_emb_head_dim": 4,
-    "v_head_dim": 8,
-}
 SETS = {
     "gqa": GQA,
     "mha": {},
@@ -48,7 +31,7 @@ SETS = {
 
 
 def arguments(more):
-    return argparse.Namespace(**{**BASE, **more})
+    return argparse.Namespace(**{**SMALL, **more})
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -11,28 +11,10 @@ from pathlib import Path
 import flopmeter
 import pytest
 from flopmeter import _setup, megatron
+from megatron_formula import LATENT, SMALL
 from run_records import records
 
-BASE = {
-    "enable_perf_monitor": True,
-    "num_layers": 4,
-    "hidden_size": 64,
-    "num_attention_heads": 8,
-    "seq_length": 32,
-    "padded_vocab_size": 128,
-    "swiglu": True,
-    "ffn_hidden_size": 96,
-    "bf16": True,
-    "perf_log_interval": 2,
-}
-LATENT = {
-    "multi_latent_attention": True,
-    "q_lora_rank": 24,
-    "kv_lora_rank": 16,
-    "qk_head_dim": 8,
-    "qk_pos_emb_head_dim": 4,
-    "v_head_dim": 8,
-}
+BASE = {**SMALL, "enable_perf_monitor": True, "bf16": True, "perf_log_interval": 2}
 
 
 @pytest.fixture(autouse=True)
