@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """flopmeter.compat.TrainingMonitor: frequency, JSON log, live count, accumulation, configuration."""
 
+import fcntl
 import json
 import math
 import os
@@ -268,6 +269,17 @@ def test_two_monitors_in_one_folder_share_the_log(tmp_path):
     for monitor in monitors:
         monitor.finish()
     assert [entry["step"] for entry in log_of(monitors[0])] == [0, 1, 2, 3]
+
+
+def test_a_log_that_another_program_holds_is_not_waited_for(tmp_path, capfd):
+    monitor = TrainingMonitor(str(tmp_path))
+    with open(tmp_path / "training_log.json") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        began = time.monotonic()
+        monitor.log_step(0, 0, 1.0, 1.0, 0.1)
+        assert time.monotonic() - began < 2
+    monitor.finish()
+    assert "another program holds its lock" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("step", [3, 3.0, numpy.int64(3), torch.tensor(3), "3"])

@@ -7,10 +7,12 @@ what it wrote before, and several writers to one file add their entries in turn.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import math
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 from flopmeter._setup import say
 
 _END = b"\n]\n"
+_LOCK_TRIES = 100  # a millisecond each: the training waits for no writer that stands still
 
 
 def _plain(value: Any) -> Any:
@@ -45,10 +48,16 @@ class JsonLog:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-        except OSError:
-            pass  # some shared file systems have no locks
+        for _ in range(_LOCK_TRIES):
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.001)
+            except OSError:
+                break  # some shared file systems have no locks
+        else:
+            raise OSError(errno.EBUSY, "another program holds its lock")
         try:
             yield
         finally:
