@@ -112,6 +112,7 @@ class Monitor:
         self._finished = False
         self._hooks = self._make_hooks(model) if find_phases and self.enabled and _setup.can_find_phases() else None
         self._counts = parts.source is not None
+        self._before_torch = _setup.torch_module() is None
         self._replicated = _setup.replicated_hooks(model, self._options) if self._counts else None
         self._records = RecordThread(self._core, wandb if self.rank == 0 else False, mlflow and self.rank == 0, sinks)
         _setup.finish_at_exit(self)
@@ -238,6 +239,8 @@ class Monitor:
         deadline = time.monotonic() + _FINISH_SECONDS
         self._core.finish()
         self._records.join(max(deadline - time.monotonic(), 0))
+        if self._before_torch and _setup.torch_module() is not None:
+            _setup.say("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
         if self._counts and (hidden := hidden_kernels()):
             _setup.say(f"FLOPs inside {len(hidden)} kernels of torch.compile are in no count: {', '.join(hidden[:3])}")
 

@@ -54,3 +54,10 @@ def test_the_process_is_gone_within_two_seconds(tmp_path, ending):
     assert taken < 2
     assert "fifo" in errors
     assert len(records(tmp_path / "run")) == 400
+
+
+def test_a_monitor_that_was_made_before_torch_says_why_it_counted_nothing(tmp_path):
+    program = "import sys, flopmeter; monitor = flopmeter.Monitor(sys.argv[1], console=False); import torch; monitor.finish()"
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "run"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert "torch was imported after the monitor was made" in done.stderr
