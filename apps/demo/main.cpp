@@ -68,6 +68,11 @@ void summary(const ActResult& bad,
   say("next, your own training: " + program + " run -- python train.py");
 }
 
+int fail(const Error& error) {
+  std::fprintf(stderr, "flopmeter-demo: %s\n", error.message.c_str());
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -97,6 +102,7 @@ int main(int argc, char** argv) {
                          .seconds = seconds,
                          .directory = directory + "/slow",
                          .peaks = peaks});
+  if (!bad) return fail(bad.error());
   say(std::string{"\nact 2: data at hand, sixteen sequences a step, "} +
       (use_bf16 ? "bf16" : "still fp32, which is as fast as bf16 here"));
   const auto good = play({.name = "repaired",
@@ -105,11 +111,7 @@ int main(int argc, char** argv) {
                           .seconds = seconds,
                           .directory = directory + "/repaired",
                           .peaks = peaks});
-  for (const auto* result : {&bad, &good}) {
-    if (*result) continue;
-    std::fprintf(stderr, "flopmeter-demo: %s\n", result->error().message.c_str());
-    return 1;
-  }
+  if (!good) return fail(good.error());
   explain(program, directory + "/slow");
   summary(*bad, *good, program, directory);
   return 0;
