@@ -45,13 +45,12 @@ class Watcher(Monitor):
         self._loader_seen = loader_seen
         self._alike: tuple[Any, Any] = (None, None)  # shape and dtype of the last batch, and what it told
         self._seen = _NOTHING
-        self._early = False  # time is being noted for a step that is not open yet
         self._thread = threading.get_ident()
         super().__init__(model=model, **arguments)
         self._loaders = Loaders(self.fetch) if self.enabled else None
 
     def _make_hooks(self, model: Any) -> TorchHooks:
-        return TorchHooks(self, model, optimizers=False)  # who looked for the model has hooks on the optimizers
+        return TorchHooks(self, model, optimizers=model is not None)  # else who looked for one goes on to call for them
 
     def _begin(self, seen: Batch) -> None:
         if self._early:
@@ -76,7 +75,11 @@ class Watcher(Monitor):
 
     def _close(self) -> None:
         self._expected = self._optimizer_steps
-        self.end_step()
+        if self._device is not None or self._hooks is not None and self._hooks._guessed_backward:
+            self.end_step()
+        else:
+            self._open = False
+            self._core.end()
         self._begin_early()
 
     def _begin_early(self) -> None:
@@ -97,7 +100,7 @@ class Watcher(Monitor):
                 self._has_batch = False
                 self._begin(_NOTHING)
             return
-        backward_begun = self._hooks is not None and self._hooks.take_begun()
+        backward_begun = self._open and self._hooks is not None and self._hooks.has_begun()
         if backward_begun and not self._trained:
             self._end_lone_backward()
         if not self._open:
@@ -127,10 +130,6 @@ class Watcher(Monitor):
             self._core.abandon_step()
         self._evaluating = True
         self._core.begin_phase(_EVALUATION)
-
-    def _optimizer_begins(self) -> None:
-        if self._early:
-            self._end_early()  # the forward may come inside the optimizer's step
 
     def _optimizer_ended(self, optimizer: Any) -> None:
         self._optimizer_steps += 1

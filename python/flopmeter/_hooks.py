@@ -55,6 +55,7 @@ class TorchHooks:
         self._in_optimizer = False
         self._guessed_backward = False  # it cannot be seen from this thread: backward is what follows forward
         self._unseen = False  # a backward since the last forward would not have been seen
+        self._tensor = torch.Tensor
         self._is_compiling = torch.compiler.is_compiling
         self.has_gradients = torch.is_grad_enabled
         adapter = ready_adapter()
@@ -91,40 +92,67 @@ class TorchHooks:
         """Steps are made in the calling thread: others are not heard."""
         self._thread = get_ident()
 
-    def _heard(self) -> Monitor | None:
-        if self._is_compiling():  # first: the rest is not for a tracer
-            return None
-        return None if _suspended or get_ident() != self._thread else self._monitor()
-
-    def _trains(self, model: Any) -> bool:
-        return model.training or self.frozen_mode and self.has_gradients()
+    # What follows runs in every step, between work that leaves the caches cold: few calls, and tests before them.
 
     def _forward_begins(self, model: Any, args: Any, kwargs: Any) -> None:
-        monitor = self._heard()
+        if self._is_compiling() or _suspended or get_ident() != self._thread:  # in this order: a tracer stops at the first
+            return
+        monitor = self._monitor()
         if monitor is None:
             return
-        if not self._trains(model):
+        gradients = self.has_gradients()
+        if not model.training and not (self.frozen_mode and gradients):
             monitor._evaluation_begins()
             return
         if self._guessed_backward:
             self._end_guess(monitor)
-        monitor._forward_begins((kwargs, args) if self.has_gradients() else None)
+        monitor._forward_begins((kwargs, args) if gradients else None)
         if self.phases:
             monitor._core.begin_phase(FORWARD)
 
     def _forward_ended(self, model: Any, _args: Any, output: Any) -> None:
-        monitor = self._heard()
-        if monitor is None or not self.phases or not self._trains(model):
+        if self._is_compiling() or _suspended or get_ident() != self._thread or not self.phases:
+            return
+        monitor = self._monitor()
+        gradients = self.has_gradients()
+        if monitor is None or not model.training and not (self.frozen_mode and gradients):
             return
         monitor._core.end_phase(FORWARD)
-        if not self.has_gradients():
+        if not gradients:
             return
-        told = self._watch(output)
-        if told is None or self._backward is None:
-            self._unseen = True
+        if self._backward is not None and output.__class__ is self._tensor and output.requires_grad:
+            told = self._backward.watch(output._cdata)
+        else:
+            told = self._watch(output)
+        self._unseen = told is None or self._backward is None
         if told is False and not self._guessed_backward:
             self._guessed_backward = True
             monitor._core.begin_phase(BACKWARD)
+
+    def _optimizer_begins(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._is_compiling() or _suspended or get_ident() != self._thread:
+            return
+        monitor = self._monitor()
+        if monitor is None:
+            return
+        if self._guessed_backward:
+            self._end_guess(monitor)
+        if monitor._early:
+            monitor._end_early()  # the forward may come inside the optimizer's step
+        if self.phases:
+            self._in_optimizer = True
+            monitor._core.begin_phase(OPTIMIZER)
+
+    def _optimizer_ended(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._is_compiling() or _suspended or get_ident() != self._thread:
+            return
+        monitor = self._monitor()
+        if monitor is None:
+            return
+        if self._in_optimizer:
+            self._in_optimizer = False
+            monitor._core.end_phase(OPTIMIZER)
+        monitor._optimizer_ended(optimizer)
 
     def _watch(self, output: Any) -> bool | None:
         """Whether backward is told when it reaches the output; None where nothing leads back from there."""
@@ -137,34 +165,13 @@ class TorchHooks:
                 told = this and told is not False
         return told
 
-    def take_begun(self) -> bool:
-        """Whether a backward began since this was last asked, or may have."""
-        unseen, self._unseen = self._unseen, False
-        return (self._backward is not None and self._backward.take_begun()) or unseen
+    def has_begun(self) -> bool:
+        """Whether a backward began since the model's last forward, or may have."""
+        return self._unseen or self._backward is not None and self._backward.take_begun()
 
     def _end_guess(self, monitor: Monitor) -> None:
         self._guessed_backward = False
         monitor._core.end_phase(BACKWARD)
-
-    def _optimizer_begins(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        monitor = self._heard()
-        if monitor is None:
-            return
-        if self._guessed_backward:
-            self._end_guess(monitor)
-        monitor._optimizer_begins()
-        if self.phases:
-            self._in_optimizer = True
-            monitor._core.begin_phase(OPTIMIZER)
-
-    def _optimizer_ended(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        monitor = self._heard()
-        if monitor is None:
-            return
-        if self._in_optimizer:
-            self._in_optimizer = False
-            monitor._core.end_phase(OPTIMIZER)
-        monitor._optimizer_ended(optimizer)
 
     def step_ends(self, monitor: Monitor) -> None:
         """No phase of ours outlives its step."""

@@ -95,6 +95,7 @@ class Monitor:
         for name in ("evaluation", "checkpoint"):
             self._phases[name] = Aside(self, _flopmeter.phases[name])
         self._open = False  # a step is open
+        self._early = False  # time is being noted for one that is not
         self._mark = False  # and was opened by a step() that is no with statement: the next one ends it
         self._aside = False  # the loop marks an evaluation or a checkpoint
         self._evaluating = False  # a hook saw one
@@ -319,8 +320,8 @@ class Monitor:
             self._evaluating = False
             self._core.end_phase(_EVALUATION)
 
-    def _optimizer_begins(self) -> None:
-        """An optimizer's step starts."""
+    def _end_early(self) -> None:
+        """Time is no longer noted for a step that is not open."""
 
     def _optimizer_ended(self, _optimizer: Any) -> None:
         self._optimizer_steps += 1

@@ -77,6 +77,7 @@ std::optional<bool> BackwardWatch::watch(std::uintptr_t tensor) {
   const auto& node = variable.grad_fn();
   if (!node) return std::nullopt;
   state_->running = false;  // one that failed does not say that it ended
+  state_->begun.store(false, std::memory_order_relaxed);
   node->add_pre_hook(std::make_unique<Hook<State>>(state_));
   return variable.is_cpu();
 }

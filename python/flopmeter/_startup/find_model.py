@@ -62,10 +62,12 @@ class Finder:
         self._hooks = None  # the watcher's
         self._stopped = False
         self._loader = _LoaderNote()
-        # These stay: torch does not let a hook take itself or another away.
+        # Torch does not let one of these take itself or another away: they go when a module is called.
         optimizers = sys.modules["torch.optim.optimizer"]
-        optimizers.register_optimizer_step_pre_hook(self._optimizer_begins)
-        optimizers.register_optimizer_step_post_hook(self._optimizer_ended)
+        self._optimizers = [
+            optimizers.register_optimizer_step_pre_hook(self._optimizer_begins),
+            optimizers.register_optimizer_step_post_hook(self._optimizer_ended),
+        ]
         self.watch_modules()
 
     def watch_modules(self):
@@ -136,13 +138,15 @@ class Finder:
     def _start(self, model, args, kwargs, lone=False):
         self._leave_modules()
         self._loader.restore()
+        while model is not None and self._optimizers:  # the watcher has hooks of its own then
+            self._optimizers.pop().remove()
         self._watcher = self._hooks = None
         self._stopped = True
         try:
             from flopmeter import _attach
 
             self._watcher = _attach.start(model, args, kwargs, self.watch_modules, self._loader.seen, lone)
-            self._hooks = self._watcher and self._watcher._hooks
+            self._hooks = self._watcher._hooks if self._watcher is not None and model is None else None
         except ImportError as error:
             here = "Python {}.{}, torch {}".format(sys.version_info[0], sys.version_info[1], self._torch.__version__)
             _say("the command runs unwatched by {}: {}".format(here, error))

@@ -27,7 +27,7 @@ class BackwardWatch {
   /// gradient will come.
   std::optional<bool> watch(std::uintptr_t tensor);
 
-  /// Whether a backward began since this was last asked, in any thread.
+  /// Whether a backward began, in any thread, since a tensor was last watched or this was asked.
   bool take_begun();
 
  private:
