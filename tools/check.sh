@@ -48,7 +48,7 @@ check_python() {
       echo "SKIPPED [1] $folder: needs transformers, which is not installed"
       continue
     fi
-    $python -m pytest -q -rs "${skip_long_pytest[@]}" "$folder"
+    $python -m pytest -q -rsfE "${skip_long_pytest[@]}" "$folder"
     status=$?
     [ $status -eq 0 ] || [ $status -eq 5 ] || failed=1  # 5: all tests of the folder are long ones
   done
@@ -83,6 +83,7 @@ for group in "$@"; do
       sed -nE 's/^SKIPPED \[[0-9]+\] [^ ]+ /    left out: /p' "build/check/$name.log" | sort -u
     else
       printf 'check  %-10s FAILED  %4d s  (build/check/%s.log)\n' "$name" "$seconds" "$name"
+      grep -E '^(FAILED|ERROR) |\((Failed|Timeout)\)$' "build/check/$name.log" | head -20 | sed 's/^/    /'
       tail -40 "build/check/$name.log" | sed 's/^/    /'
       failed+=("$name")
     fi
