@@ -35,7 +35,7 @@ class Slow(nn.Linear):
         super().__init__(WIDTH, WIDTH, bias=False)
 
     def forward(self, input):
-        time.sleep(0.1)
+        time.sleep(0.5)
         return super().forward(input)
 
 
@@ -195,7 +195,7 @@ def test_the_record_has_the_loops_time_and_the_models_dtype(tmp_path):
     rows = records(tmp_path / "perf_monitor")
     for row, entry in zip(rows, log_of(monitor), strict=True):
         assert row["step_seconds"] == pytest.approx(entry["perf/step_time"])
-        assert row["step_seconds"] < 0.1  # measuring takes longer
+        assert row["step_seconds"] < 0.5  # measuring takes longer
     peak = monitor.monitor.peaks.peaks["bf16"]
     assert [row["mfu"] for row in rows] == [
         pytest.approx(STEP_FLOPS / row["step_seconds"] / peak) if row["step"] % 2 == 0 else None for row in rows

@@ -15,7 +15,7 @@ lightning = pytest.importorskip("lightning")
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint  # noqa: E402
 from lightning.pytorch.loggers import CSVLogger  # noqa: E402
 
-WIDTH, BATCH, ACCUMULATED, PAUSE = 16, 4, 2, 0.2
+WIDTH, BATCH, ACCUMULATED, PAUSE = 16, 4, 2, 0.5
 FLOPS = 4 * BATCH * WIDTH  # of one batch: forward and the weight's gradient
 
 
