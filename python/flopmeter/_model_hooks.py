@@ -15,7 +15,7 @@ class _Hooks(OrderedDict):  # type: ignore[type-arg]
     """The hooks of a module.  Ours stay behind when the module is copied or saved, and a saved file knows nothing of us."""
 
     def __reduce__(self) -> Any:
-        others = [(key, hook) for key, hook in self.items() if not hook.__module__.startswith("flopmeter.")]
+        others = [(key, hook) for key, hook in self.items() if not str(getattr(hook, "__module__", "")).startswith("flopmeter.")]
         return OrderedDict, (others,)
 
 
