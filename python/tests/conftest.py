@@ -16,3 +16,14 @@ window.Window.metrics.__defaults__ = (10.0,)  # seconds: a machine that is busy 
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """An offline run of the real W&B."""
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    run = wandb.init(project="test", dir=str(tmp_path / "wandb"), settings=wandb.Settings(x_disable_stats=True))
+    yield run
+    run.finish()

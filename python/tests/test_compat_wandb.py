@@ -5,17 +5,8 @@ import pytest
 from flopmeter.compat import TrainingMonitor
 from wandb_file import read_run
 
-wandb = pytest.importorskip("wandb")
+pytest.importorskip("wandb")
 STEPS = 6
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    run = wandb.init(project="test", dir=str(tmp_path / "wandb"), settings=wandb.Settings(x_disable_stats=True))
-    yield run
-    run.finish()
 
 
 @pytest.mark.parametrize("numbered", [True, False])

@@ -7,7 +7,7 @@ import flopmeter
 import pytest
 from wandb_file import read_run
 
-wandb = pytest.importorskip("wandb")
+pytest.importorskip("wandb")
 KEYS = {
     "perf/mfu",
     "perf/mfu_percent",
@@ -16,15 +16,6 @@ KEYS = {
     "perf/tokens_per_second",
     "perf/samples_per_second",
 }
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    run = wandb.init(project="test", dir=str(tmp_path / "wandb"), settings=wandb.Settings(x_disable_stats=True))
-    yield run
-    run.finish()
 
 
 def steps(monitor, number, after=lambda step: None):
