@@ -24,7 +24,7 @@ test: ## all tests that fit in a coffee break (.ci/run calls this)
 	@tools/setup.sh test
 	@tools/check.sh format layers text release python+dev consumer docs
 
-test-long: ## the long suites: soak, random configurations, planted faults, thread sanitizer
+test-long: ## the long suites: soak, random configurations, injected faults, thread sanitizer
 	@tools/setup.sh test
 	@FLOPMETER_LONG=1 tools/check.sh release python tsan
 

@@ -3,12 +3,12 @@
 
     python benchmarks/bench_metrics_flood.py [--rounds N] [--seconds S] [--add-to FILE]
 
-A round is one run of the C++ example, which computes all the time, and turns of four kinds in random order: quiet,
-quiet again, asked (one client asks for /metrics as fast as it is answered) and flooded (by 200 more, which send a byte of
+A round is one run of the C++ example, which computes all the time, and turns of four kinds in random order: negative,
+negative again, asked (one client asks for /metrics as fast as it is answered) and flooded (by 200 more, which send a byte of
 their request now and then and come again when they are dropped).  All clients share one processor, the last, where the
-training thread does not run and which also has something to do while it is quiet: what clients take from the training is
+training thread does not run and which also has something to do while it is negative: what clients take from the training is
 not the server's doing.  Compared are the 99th percentiles of the example's steps (1.5 ms) and of ten of them together, which is more like a
-training's step, and the median; the ratio is the median over rounds with a bootstrap 95 % interval.  What *quiet again*
+training's step, and the median; the ratio is the median over rounds with a bootstrap 95 % interval.  What *negative again*
 shows is noise.  ``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
 """
 
@@ -29,7 +29,7 @@ from pathlib import Path
 from bench_run_pairs import ROOT, interval, take_rounds
 
 EXAMPLE = ROOT / "build" / "release" / "examples" / "cpp_no_torch" / "monitor_example"
-SIDES = ("quiet", "quiet again", "asked", "flooded")
+SIDES = ("negative", "negative again", "asked", "flooded")
 TURNS = 3  # of each side in a round
 SETTLE = 1.0  # seconds at the start of a turn that are left out
 TOGETHER = 10  # steps
@@ -93,7 +93,7 @@ def keep_busy() -> None:
 def turn(side: str, port: int, seconds: float) -> tuple[float, float, int]:
     """From when to when to look at the steps, and how many requests were answered meanwhile."""
     begin = time.time()
-    if side.startswith("quiet"):
+    if side.startswith("negative"):
         time.sleep(seconds)
         return begin + SETTLE, begin + seconds, 0
     slow_clients = SLOW_CLIENTS if side == "flooded" else 0
@@ -149,13 +149,13 @@ def show(rounds: list[dict[str, list[float]]]) -> None:
     for side in SIDES[1:]:
         words = []
         for index, name in enumerate(FIGURES):
-            ratios = [each[side][index] / each["quiet"][index] for each in rounds]
+            ratios = [each[side][index] / each["negative"][index] for each in rounds]
             low, high = interval(ratios)
             words.append(f"{name} x {statistics.median(ratios):.4f} (95 %: {low:.4f} to {high:.4f})")
         print(f"{side:12} step time: {', '.join(words)}")
-    quiet = [1000 * statistics.median(each["quiet"][index] for each in rounds) for index in range(len(FIGURES))]
-    words = [f"{name} {milliseconds:.3f} ms" for name, milliseconds in zip(FIGURES, quiet, strict=True)]
-    print(f"{len(rounds)} rounds; quiet: {', '.join(words)}")
+    negative = [1000 * statistics.median(each["negative"][index] for each in rounds) for index in range(len(FIGURES))]
+    words = [f"{name} {milliseconds:.3f} ms" for name, milliseconds in zip(FIGURES, negative, strict=True)]
+    print(f"{len(rounds)} rounds; negative: {', '.join(words)}")
 
 
 def main() -> None:

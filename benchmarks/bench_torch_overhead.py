@@ -62,11 +62,11 @@ class Loop:
 
 @contextlib.contextmanager
 def record_function() -> Iterator[None]:
-    from flopmeter._adapter import torch_adapter
+    from flopmeter.torch.adapter import torch_adapter
 
-    survey = torch_adapter().Survey(1e-5)
+    profile = torch_adapter().OpProfiler(1e-5)
     yield
-    survey.stop()
+    profile.stop()
 
 
 def flop_counter_mode() -> AbstractContextManager:

@@ -1,18 +1,18 @@
-# flopmeter_plugins(<out_var> FOLDER <dir> TYPE <C++ type> HEADER <header> TABLE <name>)
+# flopmeter_plugins(<out_var> FOLDER <dir> TYPE <C++ type> HEADER <header> TABLE <name> PREFIX <kind>)
 #
-# Each <dir>/<stem>.cpp defines one object `constinit const TYPE <stem>_plugin`.  This writes a source
+# Each <dir>/<stem>.cpp defines one object `extern constinit const TYPE <kind>_<stem>`.  This writes a source
 # file that lists them all, in name order, as `std::span<const TYPE* const> flopmeter::TABLE()`, and
 # returns it with the plug-ins' sources.  Dropping a file into the folder is the whole registration.
 function(flopmeter_plugins out)
-  cmake_parse_arguments(arg "" "FOLDER;TYPE;HEADER;TABLE" "" ${ARGN})
+  cmake_parse_arguments(arg "" "FOLDER;TYPE;HEADER;TABLE;PREFIX" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/*.cpp)
   list(SORT sources)
   set(declarations "")
   set(entries "")
   foreach(source IN LISTS sources)
     get_filename_component(stem ${source} NAME_WE)
-    string(APPEND declarations "extern const ${arg_TYPE} ${stem}_plugin;\n")
-    string(APPEND entries "    &${stem}_plugin,\n")
+    string(APPEND declarations "extern const ${arg_TYPE} ${arg_PREFIX}_${stem};\n")
+    string(APPEND entries "    &${arg_PREFIX}_${stem},\n")
   endforeach()
   set(table ${CMAKE_CURRENT_BINARY_DIR}/${arg_TABLE}.cpp)
   file(CONFIGURE OUTPUT ${table} CONTENT

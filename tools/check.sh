@@ -28,17 +28,17 @@ check_release() { tools/build.sh -DFLOPMETER_TESTS=ON && run_ctest release; }
 # Sanitized: the modules that own memory, threads and files; in the long suite all of them.
 check_dev() {
   if [ "${FLOPMETER_LONG:-0}" = 1 ]; then build_and_test dev; return; fi
-  local modules=(core http sources sinks runs monitor)
+  local modules=(core http telemetry runstore sinks analysis monitor)
   cmake --preset dev && cmake --build --preset dev -j "$jobs" --target $(printf "flopmeter_%s_tests " "${modules[@]}") &&
     ctest --preset dev -j "$jobs" "${skip_long_ctest[@]}" -L "^($(IFS='|'; echo "${modules[*]}"))$"
 }
 check_tsan() { build_and_test tsan; }
 check_tidy() { cmake --preset tidy && cmake --build --preset tidy; }
-check_consumer() { tests/consumer/run.sh; }
+check_consumer() { tests/install/consumer/run.sh; }
 check_docs() { $python tools/docs.py --check; }
 check_python() {
   local folders
-  mapfile -t folders < <(git ls-files -- 'python/tests/*test_*.py' 'tests/*test_*.py' | cut -d/ -f1-2 | sort -u)
+  mapfile -t folders < <(git ls-files -- '*/test_*.py' | xargs -n1 dirname | grep -v fixture | sort -u)
   [ ${#folders[@]} -gt 0 ] || { echo "no Python tests found"; return 1; }
   # One run a folder: each has its own conftest and helpers.
   local folder status failed=0

@@ -10,17 +10,16 @@ import sys
 from pathlib import Path
 
 LAYERS = [
-    ["core", "http"],
-    ["catalog", "sources", "sinks"],
-    ["runs", "trace"],
-    ["diagnosis"],
-    ["monitor"],
-    ["adapters/torch", "adapters/mpi", "viewer"],
-    ["python", "apps/cli", "apps/demo"],
+    ["src/core", "src/http"],
+    ["src/catalog", "src/telemetry", "src/runstore"],
+    ["src/sinks", "src/trace", "src/analysis"],
+    ["src/monitor"],
+    ["src/adapters/torch", "src/adapters/mpi", "src/report"],
+    ["python", "cli", "cli/peak", "cli/demo"],
 ]
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 TOP = len(LAYERS)  # tests/, benchmarks/, examples/ may use everything
-USERS_OF_HTTP = {"http", "sinks", "viewer"}
+USERS_OF_HTTP = {"src/http", "src/sinks", "src/report"}
 OPEN_FOLDERS = ("tests/", "benchmarks/", "examples/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
@@ -30,11 +29,10 @@ LINKED = re.compile(r"\bflopmeter::(\w+)")
 def module_of(path):
     """The module that owns a path of the project, or None for folders outside the layers."""
     parts = path.split("/")
-    for name in ("/".join(parts[:2]), parts[0]):
+    for depth in (3, 2, 1):
+        name = "/".join(parts[:depth])
         if name in LEVEL:
             return name
-    if parts[0] in ("adapters", "apps"):
-        return "/".join(parts[:2])
     return None
 
 
@@ -52,14 +50,14 @@ def header_owners(root):
 def allowed(user, used):
     if user is None or user == used:
         return True
-    if used == "http":
+    if used == "src/http":
         return user in USERS_OF_HTTP
     return LEVEL.get(user, TOP) > LEVEL.get(used, TOP)
 
 
 def explain(user, used):
-    if used == "http":
-        return f"{user} uses http, which serves only sinks and viewer"
+    if used == "src/http":
+        return f"{user} uses http, which serves only sinks and report"
     if LEVEL.get(user) == LEVEL.get(used):
         return f"{user} uses {used}, a module of the same layer"
     return f"{user} (layer {LEVEL.get(user)}) uses {used} (layer {LEVEL.get(used)}), which is above it"

@@ -69,7 +69,7 @@ make_venv() {  # make_venv [OPTION...]: options of python -m venv
 # when pip fails, and its words are in $log.
 pip_install() {
   local name=$1 key
-  key=$(cat requirements/constraints.txt "requirements/$1.txt" 2>/dev/null | sha256sum)
+  key=$(cat tools/requirements/constraints.txt "tools/requirements/$1.txt" 2>/dev/null | sha256sum)
   shift
   [ "$(cat "$stamps/$name" 2>/dev/null)" != "$key" ] || return 0
   DS_BUILD_OPS=0 run "pip: $name" "$venv/bin/python" -m pip install \
@@ -96,7 +96,7 @@ fi
 mkdir -p "$stamps"
 
 if [ "$(cat $stamps/torch-from 2>/dev/null)" != system ]; then
-  if pip_install torch "$(packages_in requirements/constraints.txt)"; then
+  if pip_install torch "$(packages_in tools/requirements/constraints.txt)"; then
     echo pip >"$stamps/torch-from"
   elif grep -qE 'No matching distribution|Connection|Network|Temporary failure|Max retries' "$log"; then
     use_system_torch "no package index gave torch"
@@ -111,6 +111,6 @@ lists=(demo)
 [ "$level" = demo ] || lists+=(test)
 [ "$level" != bench ] || lists+=(bench)
 for name in "${lists[@]}"; do
-  [ -n "$(packages_in "requirements/$name.txt")" ] || continue
-  pip_install "$name" -c requirements/constraints.txt -r "requirements/$name.txt" || { tail -15 "$log" >&2; fail "pip could not install requirements/$name.txt"; }
+  [ -n "$(packages_in "tools/requirements/$name.txt")" ] || continue
+  pip_install "$name" -c tools/requirements/constraints.txt -r "tools/requirements/$name.txt" || { tail -15 "$log" >&2; fail "pip could not install tools/requirements/$name.txt"; }
 done

@@ -10,7 +10,7 @@
 #include <cstdio>
 
 int main() {
-  flopmeter::TorchFlopSource source;
+  flopmeter::TorchFlopCounter source;
   flopmeter::Connections connections;
   connections.source = &source;
   connections.peaks = {.device = "this machine", .source = "given"};

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Lightning Trainer with the callback."""
 
-import flopmeter
+from flopmeter.integrations import lightning
 import lightning
 import torch
 
@@ -20,6 +20,6 @@ class Regression(lightning.LightningModule):
 
 loader = torch.utils.data.DataLoader(torch.randn(256, 64), batch_size=16)
 trainer = lightning.Trainer(
-    accelerator="cpu", max_epochs=1, default_root_dir="logs/lightning", callbacks=[flopmeter.lightning.Callback()]
+    accelerator="cpu", max_epochs=1, default_root_dir="logs/lightning", callbacks=[lightning.Callback()]
 )
 trainer.fit(Regression(), loader)

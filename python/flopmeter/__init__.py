@@ -8,57 +8,55 @@ import importlib
 
 TYPE_CHECKING = False  # as type checkers know it; the module typing would take longer to import than this one
 if TYPE_CHECKING:
-    from flopmeter import compat, hf, lightning, megatron
-    from flopmeter._count import Count, count
-    from flopmeter._estimate import estimate
+    from flopmeter import compat, integrations
+    from flopmeter.counting import Count, count
+    from flopmeter.estimation import estimate
     from flopmeter._flopmeter import __version__
     from flopmeter._flopmeter import option_rows as options
-    from flopmeter._models import register_model
-    from flopmeter._monitor import Monitor
-    from flopmeter._ops import register_op
-    from flopmeter._region import Region, region
-    from flopmeter._setup import register_sink
-    from flopmeter._survey import Survey, survey
+    from flopmeter.models import register_model
+    from flopmeter.monitor import Monitor
+    from flopmeter.ops import register_op
+    from flopmeter.torch.region import Region, region
+    from flopmeter.config import register_sink
+    from flopmeter.op_profile import OpProfiler, profile
 
 __all__ = [
     "Count",
     "Monitor",
     "Region",
-    "Survey",
+    "OpProfiler",
     "__version__",
     "compat",
     "count",
     "estimate",
-    "hf",
-    "lightning",
-    "megatron",
+    "integrations",
     "options",
     "region",
     "register_model",
     "register_op",
     "register_sink",
-    "survey",
+    "profile",
 ]
 
 _HOMES = {
-    "Count": "_count",
-    "Monitor": "_monitor",
-    "Region": "_region",
-    "Survey": "_survey",
+    "Count": "counting",
+    "Monitor": "monitor",
+    "OpProfiler": "op_profile",
+    "Region": "torch.region",
     "__version__": "_flopmeter",
-    "count": "_count",
-    "estimate": "_estimate",
+    "count": "counting",
+    "estimate": "estimation",
+    "profile": "op_profile",
     "options": "_flopmeter",
-    "region": "_region",
-    "register_model": "_models",
-    "register_op": "_ops",
-    "register_sink": "_setup",
-    "survey": "_survey",
+    "region": "torch.region",
+    "register_model": "models",
+    "register_op": "ops",
+    "register_sink": "config",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name in ("compat", "hf", "lightning", "megatron"):  # these import the frameworks they serve
+    if name in ("compat", "integrations"):
         return importlib.import_module(f"flopmeter.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'flopmeter' has no attribute {name!r}")

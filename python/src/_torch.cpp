@@ -2,11 +2,11 @@
 //
 // The torch adapter for Python.  Includes no torch header: the adapter's public ones hide it.
 #include <flopmeter/monitor/monitor.h>
-#include <flopmeter/torch/backward_watch.h>
+#include <flopmeter/torch/backward_hook.h>
 #include <flopmeter/torch/c10d_exchange.h>
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
-#include <flopmeter/torch/survey.h>
+#include <flopmeter/torch/op_profiler.h>
 
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
@@ -98,10 +98,10 @@ py::dict to_dict(const Counts& counts) {
                   "attention_pairs"_a = std::string(to_string(counts.attention_pairs())));
 }
 
-py::dict to_dict(const SurveyResult& result) {
-  constexpr auto kinds = std::to_array<const char*>({"priced", "memory", "tiny", "unknown"});
+py::dict to_dict(const OpProfile& result) {
+  constexpr auto kinds = std::to_array<const char*>({"compute", "memory", "tiny", "unknown"});
   py::list rows;
-  for (const SurveyRow& row : result.rows) {
+  for (const OpProfileRow& row : result.rows) {
     rows.append(py::make_tuple(row.name,
                                kinds[static_cast<std::size_t>(row.kind)],
                                row.calls,
@@ -136,31 +136,31 @@ PYBIND11_MODULE(_torch, m) {
       .def("stop", &Region::stop)
       .def("replayed", &Region::replayed)
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
-  py::class_<Survey>(m, "Survey")
+  py::class_<OpProfiler>(m, "OpProfiler")
       .def(py::init(
-               [](double tiny_seconds) { return std::make_unique<Survey>(Seconds{tiny_seconds}); }),
+               [](double tiny_seconds) { return std::make_unique<OpProfiler>(Seconds{tiny_seconds}); }),
            py::arg("tiny_seconds") = 10e-6)
-      .def("stop", [](Survey& self) { return to_dict(self.stop()); });
-  py::class_<BackwardWatch>(m, "BackwardWatch", "Marks the phase backward in the monitor's steps.")
+      .def("stop", [](OpProfiler& self) { return to_dict(self.stop()); });
+  py::class_<BackwardHook>(m, "BackwardHook", "Marks the phase backward in the monitor's steps.")
       .def(py::init([](std::uintptr_t address) {
              auto* monitor = reinterpret_cast<Monitor*>(address);  // NOLINT: as the source below
-             return std::make_unique<BackwardWatch>(
+             return std::make_unique<BackwardHook>(
                  [monitor] { monitor->begin_phase(Phase::backward); },
                  [monitor] { monitor->end_phase(Phase::backward); });
            }),
            py::arg("monitor"))
-      .def("watch", &BackwardWatch::watch, py::arg("tensor"))
-      .def("take_begun", &BackwardWatch::take_begun);
-  py::class_<TorchFlopSource>(
-      m, "FlopSource", "The op stream; a monitor takes its address and must not outlive it.")
+      .def("watch", &BackwardHook::watch, py::arg("tensor"))
+      .def("take_begun", &BackwardHook::take_begun);
+  py::class_<TorchFlopCounter>(
+      m, "FlopCounter", "The op stream; a monitor takes its address and must not outlive it.")
       .def(py::init([](bool replicated) {
              check(install_op_counter());
-             return std::make_unique<TorchFlopSource>(replicated);
+             return std::make_unique<TorchFlopCounter>(replicated);
            }),
            py::arg("replicated") = false)
-      .def_property_readonly("address", [](TorchFlopSource& self) {
+      .def_property_readonly("address", [](TorchFlopCounter& self) {
         return reinterpret_cast<std::uintptr_t>(
-            static_cast<FlopSource*>(&self));  // NOLINT: across extension modules
+            static_cast<FlopCounter*>(&self));  // NOLINT: across extension modules
       });
   m.def(
       "make_exchange",
@@ -180,5 +180,5 @@ PYBIND11_MODULE(_torch, m) {
   m.def("replicated_module", &replicated_module);
   m.def("enter_module", &enter_module);
   m.def("leave_module", &leave_module);
-  m.def("nanoseconds_per_call", [] { return TorchFlopSource().nanoseconds_per_call(); });
+  m.def("nanoseconds_per_call", [] { return TorchFlopCounter().nanoseconds_per_call(); });
 }

@@ -126,7 +126,7 @@ void bind_estimate(py::module_& m) {
         py::arg("devices"),
         py::arg("step_seconds"),
         py::arg("tokens_per_second"));
-  m.def("op_names", &op_names, "Dispatcher names of the operators that have a price.");
+  m.def("op_names", &op_names, "Dispatcher names of the operators that have a flop_cost.");
   m.def("model_names", [] {
     std::vector<std::string> names;
     for (const EmbeddedFile& file : known_models()) names.emplace_back(file.name);

@@ -89,7 +89,7 @@ class PythonMonitor {
          });
   }
 
-  void micro_step(Count samples,
+  void micro_batch(Count samples,
                   Count tokens,
                   const std::vector<std::int64_t>& lengths,
                   std::int64_t padded_length,
@@ -103,7 +103,7 @@ class PythonMonitor {
          images,
          visual_tokens,
          flops,
-         [&](StepInput& input) { monitor_.micro_step(input); });
+         [&](StepInput& input) { monitor_.micro_batch(input); });
   }
 
   void end() noexcept { monitor_.end_step(); }
@@ -152,7 +152,7 @@ class PythonMonitor {
     Connections connections;
     if (!source_.is_none()) {  // of another extension module: only its address is shared
       connections.source =
-          reinterpret_cast<FlopSource*>(source_.attr("address").cast<std::uintptr_t>());  // NOLINT
+          reinterpret_cast<FlopCounter*>(source_.attr("address").cast<std::uintptr_t>());  // NOLINT
     }
     connections.estimator = shared_->estimator.get();
     connections.peaks = peaks;
@@ -293,8 +293,8 @@ void bind_monitor(py::module_& m) {
            py::arg("step"),
            py::arg("epoch"),
            py::arg("tag"))
-      .def("micro_step",
-           &P::micro_step,
+      .def("micro_batch",
+           &P::micro_batch,
            py::arg("samples"),
            py::arg("tokens"),
            py::arg("lengths"),
@@ -342,21 +342,21 @@ void bind_monitor(py::module_& m) {
              std::string rule,
              std::string summary,
              std::string evidence,
-             std::string remedy) {
+             std::string recommendation) {
             self.monitor().add_finding({.rule = std::move(rule),
                                         .summary = std::move(summary),
                                         .evidence = std::move(evidence),
-                                        .remedy = std::move(remedy)});
+                                        .recommendation = std::move(recommendation)});
           },
           py::arg("rule"),
           py::arg("summary"),
           py::arg("evidence"),
-          py::arg("remedy"))
+          py::arg("recommendation"))
       .def(
           "subscribe",
           [](P& self, std::size_t capacity) { return self.monitor().subscribe(capacity); },
           py::arg("capacity") = 1024)
-      .def("hurry", [](P& self) { self.monitor().hurry(); })
+      .def("flush", [](P& self) { self.monitor().flush(); })
       .def(
           "finish",
           [](P& self) { self.monitor().finish(); },
@@ -373,7 +373,7 @@ void bind_monitor(py::module_& m) {
     phases[py::str(std::string{to_string(static_cast<Phase>(i))})] = i;
   m.attr("phases") = phases;
   py::dict tags;
-  for (int i = 0; i <= static_cast<int>(StepTag::survey); ++i) {
+  for (int i = 0; i <= static_cast<int>(StepTag::profile); ++i) {
     tags[py::str(std::string{to_string(static_cast<StepTag>(i))})] = i;
   }
   m.attr("tags") = tags;

@@ -5,8 +5,8 @@
 
 #include <flopmeter/catalog/cpu_peak.h>
 #include <flopmeter/catalog/devices.h>
-#include <flopmeter/sources/cpu_info.h>
-#include <flopmeter/sources/measured_peaks.h>
+#include <flopmeter/telemetry/cpu_info.h>
+#include <flopmeter/telemetry/measured_peaks.h>
 
 #include <pybind11/stl.h>
 

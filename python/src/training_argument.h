@@ -3,7 +3,7 @@
 
 #include "bindings.h"
 
-#include <flopmeter/catalog/pricing.h>
+#include <flopmeter/catalog/cost_model.h>
 
 #include <optional>
 #include <string>

@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 torch = pytest.importorskip("torch")
-window = pytest.importorskip("flopmeter._window")
+window = pytest.importorskip("flopmeter.window")
 window.Window.metrics.__defaults__ = (10.0,)  # seconds: a machine that is busy with other tests is waited for
 
 

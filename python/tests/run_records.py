@@ -8,9 +8,9 @@ from pathlib import Path
 def records(directory, tag=None):
     """Records of the newest start in a run directory, in order; only those with the tag, if one is given.
 
-    A surveyed step is a training step.
+    A profiled step is a training step.
     """
     files = sorted(Path(directory).glob("records_*.rank*.jsonl"))
     assert files, f"no records in {directory}"
     rows = [json.loads(line) for line in files[-1].read_text().splitlines()]
-    return [row for row in rows if tag in (None, row["tag"].replace("survey", "train"))]
+    return [row for row in rows if tag in (None, row["tag"].replace("profile", "train"))]

@@ -50,7 +50,7 @@ def test_a_dummy_batch_is_measured_forward_and_backward(model):
 
 def test_the_real_profiler_runs_on_demand(model):
     measured = compat._measure_flops_with_profiler(model, BATCH, LENGTH, flops_backend="torch_profiler")
-    # It prices the forward's product and both gradients' as well, and elementwise work beside them.
+    # It costs the forward's product and both gradients' as well, and elementwise work beside them.
     assert LINEAR <= measured < 2 * LINEAR
 
 

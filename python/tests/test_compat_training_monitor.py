@@ -99,7 +99,7 @@ def test_frequencies_count_effective_steps(tmp_path, train):
     monitor.finish()
     assert [entry["flops"] for entry in log_of(monitor)] == [0, 2 * STEP_FLOPS, 0, 0, 0, 2 * STEP_FLOPS, 0, 0]
     rows = records(tmp_path / "perf_monitor")
-    assert [(row["step"], row["micro_steps"], row["samples"]) for row in rows] == [(s, 2, 8) for s in (1, 3, 5, 7)]
+    assert [(row["step"], row["micro_batches"], row["samples"]) for row in rows] == [(s, 2, 8) for s in (1, 3, 5, 7)]
     assert all(row["step_seconds"] > 0.004 for row in rows)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions that are replayed, operators that users price, and life without torch."""
+"""Regions that are replayed, operators that users flop_cost, and life without torch."""
 
 import os
 import subprocess
@@ -125,7 +125,7 @@ def test_sparse_products_are_named_as_unknown_rather_than_counted_as_nothing(nam
         product(dense)
     assert c.executed == 0
     assert c.unknown_ops == {name: 1}
-    with flopmeter.survey() as s:
+    with flopmeter.profile() as s:
         product(dense)
     assert set(s.unknown_ops) == {name}
 
@@ -139,7 +139,7 @@ def test_products_that_quantize_their_input_are_booked_as_int8():
 
 def test_a_survey_sees_every_operator_and_names_those_without_a_rule():
     x, w = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64)
-    with flopmeter.survey() as s:
+    with flopmeter.profile() as s:
         (x @ w).relu().sum().backward()
         another(w)
     calls = {}
@@ -148,4 +148,4 @@ def test_a_survey_sees_every_operator_and_names_those_without_a_rule():
     assert (calls["aten::mm"], calls["aten::relu"]) == (2, 1)
     assert {row.backward for row in s.rows if row.name == "aten::mm"} == {False, True}
     assert set(s.unknown_ops) == {"flopmeter_test::another"}
-    assert 0 < s.seconds("priced") < s.busy_seconds
+    assert 0 < s.seconds("compute") < s.busy_seconds

@@ -5,6 +5,7 @@ import json
 import time
 
 import flopmeter
+from flopmeter.integrations import hf
 import pytest
 import torch
 from run_records import records
@@ -24,7 +25,7 @@ def run(tmp_path_factory):
     config = transformers.GPT2Config(n_layer=2, n_head=2, n_embd=16, vocab_size=40, n_positions=16, attn_implementation="sdpa")
     ids = torch.randint(40, (64, LENGTH))
     data = [{"input_ids": row, "labels": row} for row in ids]
-    callback = flopmeter.hf.Callback(console=False, peak_tflops=1.0)
+    callback = hf.Callback(console=False, peak_tflops=1.0)
     arguments = transformers.TrainingArguments(
         output_dir=str(folder / "out"),
         per_device_train_batch_size=BATCH,
@@ -54,7 +55,7 @@ def test_each_optimizer_step_is_one_record_with_its_micro_steps(run):
     rows = records(run[1].monitor.directory, "train")
     assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
     for row in rows:
-        assert (row["micro_steps"], row["samples"], row["tokens"]) == (2, BATCH * 2, BATCH * 2 * LENGTH)
+        assert (row["micro_batches"], row["samples"], row["tokens"]) == (2, BATCH * 2, BATCH * 2 * LENGTH)
 
 
 def test_flops_are_those_of_the_estimate(run):
@@ -124,7 +125,7 @@ def by_epoch(tmp_path_factory):
         hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, vocab_size=40
     )
     data = [{"input_ids": row, "labels": row} for row in torch.randint(40, (12, LENGTH))]
-    callback = flopmeter.hf.Callback(console=False, peak_tflops=1.0, survey_freq=0)
+    callback = hf.Callback(console=False, peak_tflops=1.0, profile_freq=0)
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path_factory.mktemp("epochs")),
         per_device_train_batch_size=4,
@@ -161,7 +162,7 @@ def test_a_forward_without_gradients_is_work_but_no_micro_step(by_epoch):
     config = by_epoch[1].model.config.to_dict()
     flops = flopmeter.estimate(config, seq_lens=[LENGTH] * 4, convention="executed")["flops"]
     for row in records(by_epoch[0].monitor.directory, "train"):
-        assert (row["micro_steps"], row["samples"], row["tokens"]) == (1, 4, 4 * LENGTH)
+        assert (row["micro_batches"], row["samples"], row["tokens"]) == (1, 4, 4 * LENGTH)
         assert row["hardware_flops"] == flops["model"] + flops["forward"]
 
 

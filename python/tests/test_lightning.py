@@ -6,7 +6,7 @@ import csv
 import pickle
 import time
 
-import flopmeter
+from flopmeter.integrations import lightning
 import pytest
 import torch
 from run_records import records
@@ -48,7 +48,7 @@ def batches(count):
 
 def fit(folder, module, loader, validation=None, callbacks=(), watch=None, **options):
     """Train, and return the callback."""
-    watch = watch or flopmeter.lightning.Callback(console=False, peak_tflops=1.0, survey_freq=0)
+    watch = watch or lightning.Callback(console=False, peak_tflops=1.0, profile_freq=0)
     options = {"max_epochs": 1, "enable_checkpointing": False, "logger": False, **options}
     trainer = lightning.Trainer(
         default_root_dir=folder,
@@ -91,7 +91,7 @@ def test_a_trainer_is_watched_with_gradient_accumulation(tmp_path):
     train = rows(callback, "train")
     assert [row["step"] for row in train] == list(range(1, 9))
     for row in train:
-        assert (row["micro_steps"], row["samples"]) == (ACCUMULATED, BATCH * ACCUMULATED)
+        assert (row["micro_batches"], row["samples"]) == (ACCUMULATED, BATCH * ACCUMULATED)
         assert row["model_flops"] == FLOPS * ACCUMULATED
         assert {"data", "forward", "backward", "optimizer"} <= set(row["phases"])
         assert row["phases"]["data"] + row["phases"]["other"] < PAUSE
@@ -108,7 +108,7 @@ def test_a_trainer_that_never_logs_is_watched(tmp_path):
 
 def test_a_step_with_a_validation_inside_gets_no_record_and_that_is_said(tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(flopmeter.lightning, "say", said.append)
+    monkeypatch.setattr(lightning, "say", said.append)
     callback = fit(tmp_path, Regression(), batches(8), batches(1), val_check_interval=3, accumulate_grad_batches=2)
     assert said == ["validation in the middle of a gradient accumulation: that step gets no record"]
     assert [(row["tag"], row["step"]) for row in rows(callback)] == [
@@ -148,7 +148,7 @@ def test_a_batch_with_two_optimizers_is_one_step(tmp_path):
     train = rows(callback, "train")
     assert [row["step"] for row in train] == [1, 2, 3, 4]
     for row in train:
-        assert (row["micro_steps"], row["model_flops"]) == (1, FLOPS * 2)
+        assert (row["micro_batches"], row["model_flops"]) == (1, FLOPS * 2)
         assert row["phases"]["forward"] > PAUSE
         assert all(0 < row["phases"][name] < PAUSE / 2 for name in ("backward", "optimizer"))
     assert [[step for step, _ in logged(tmp_path, name)] for name in ("loss", "perf/mfu")] == [[1, 3], [1, 3]]
@@ -172,7 +172,7 @@ def test_steps_and_backward_that_lightning_does_not_see_are_found(tmp_path):
     call = torch.Tensor.backward
     train = rows(fit(tmp_path, Unwrapped(), batches(4)), "train")
     assert torch.Tensor.backward is call
-    assert [(row["step"], row["micro_steps"], row["samples"]) for row in train] == [(1, 2, 8), (2, 2, 8)]
+    assert [(row["step"], row["micro_batches"], row["samples"]) for row in train] == [(1, 2, 8), (2, 2, 8)]
     for row in train:
         assert row["phases"]["backward"] > 2 * PAUSE
         assert 0 < row["phases"]["optimizer"] < PAUSE
@@ -212,7 +212,7 @@ def test_a_batch_that_tells_nothing_is_said(tmp_path, monkeypatch):
             return self.loss(batch())
 
     said = []
-    monkeypatch.setattr(flopmeter.lightning, "say", said.append)
+    monkeypatch.setattr(lightning, "say", said.append)
     loader = torch.utils.data.DataLoader([0], collate_fn=lambda _rows: lambda: [torch.ones(BATCH, WIDTH)])
     (row,) = rows(fit(tmp_path, Hidden(), loader), "train")
     assert (row["samples"], row["model_flops"]) == (None, FLOPS)
@@ -225,7 +225,7 @@ def test_a_skipped_rest_of_an_epoch_leaves_no_step_behind(tmp_path):
             return -1 if index == 3 else None
 
     train = rows(fit(tmp_path, Skipping(), batches(6), max_epochs=2, accumulate_grad_batches=2), "train")
-    assert [(row["step"], row["epoch"], row["micro_steps"]) for row in train] == [(1, 0, 2), (2, 1, 2)]
+    assert [(row["step"], row["epoch"], row["micro_batches"]) for row in train] == [(1, 0, 2), (2, 1, 2)]
 
 
 class Failing(Regression):
@@ -243,7 +243,7 @@ class Failing(Regression):
 def test_a_callback_can_be_copied_and_watches_again_after_a_failure(tmp_path):
     module = Failing()
     fetch = torch.utils.data.dataloader._BaseDataLoaderIter.__next__
-    callback = flopmeter.lightning.Callback(console=False, peak_tflops=1.0, survey_freq=0)
+    callback = lightning.Callback(console=False, peak_tflops=1.0, profile_freq=0)
     with pytest.raises(ValueError, match="out of luck"):
         fit(tmp_path, module, batches(3), watch=callback)
     assert len(rows(callback, "train")) == 1

@@ -6,7 +6,7 @@ import json
 
 import flopmeter
 import pytest
-from flopmeter import megatron
+from flopmeter.integrations import megatron
 from megatron_formula import LATENT, SMALL, megatron_flops
 from run_records import records
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import flopmeter
 import pytest
-from flopmeter import _setup, megatron
+from flopmeter import config
+from flopmeter.integrations import megatron
 from megatron_formula import LATENT, SMALL
 from run_records import records
 
@@ -19,7 +20,7 @@ BASE = {**SMALL, "enable_perf_monitor": True, "bf16": True, "perf_log_interval":
 
 @pytest.fixture(autouse=True)
 def lines_are_said_again():
-    _setup._said.clear()
+    config._said.clear()
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_the_batch_follows_megatrons_own_calculator(start, tmp_path, monkeypatch
         counts.pop(0)
     megatron.perf_monitor_end_training()
     one = flopmeter.estimate(megatron.model_config(argparse.Namespace(**BASE)), seq_len=32)["flops"]["model"]
-    rows = [(row["samples"], row["tokens"], row["micro_steps"], row["model_flops"]) for row in records(tmp_path)]
+    rows = [(row["samples"], row["tokens"], row["micro_batches"], row["model_flops"]) for row in records(tmp_path)]
     assert rows == [(2 * n, 64 * n, n, 2 * n * one // 2) for n in (2, 2, 4, 8)]
 
 
@@ -76,9 +77,9 @@ def test_a_calculator_that_is_not_made_yet_leaves_it_to_the_arguments(start, tmp
     calculator.get_num_microbatches = lambda: None.get()
     monkeypatch.setitem(sys.modules, calculator.__name__, calculator)
     row = run(start, tmp_path, global_batch_size=20, micro_batch_size=2, world_size=4)
-    assert (row["samples"], row["micro_steps"]) == (4, 2)  # a fifth sample would be half a micro-batch
+    assert (row["samples"], row["micro_batches"]) == (4, 2)  # a fifth sample would be half a micro-batch
     row = run(start, tmp_path, global_batch_size=20, micro_batch_size=2, world_size=4, num_micro_batches=3)
-    assert (row["samples"], row["micro_steps"]) == (6, 3)
+    assert (row["samples"], row["micro_batches"]) == (6, 3)
 
 
 def test_prediction_layers_count_where_megatron_trains_them(start, tmp_path):

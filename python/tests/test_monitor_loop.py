@@ -58,7 +58,7 @@ def test_a_loop_of_steps_is_counted_and_timed(start, model, tmp_path):
     for row in rows:
         assert row["model_flops"] == linear_flops(4)
         assert row["flops_source"] == "counted"
-        assert (row["samples"], row["tokens"], row["micro_steps"]) == (4, 40, 1)
+        assert (row["samples"], row["tokens"], row["micro_batches"]) == (4, 40, 1)
         # Communication is known, and 0, once any process group was used in this process.
         assert {"data", "forward", "backward", "optimizer", "other"} == set(row["phases"]) - {"communication"}
         assert sum(row["phases"].values()) == pytest.approx(row["step_seconds"], rel=1e-6)
@@ -92,7 +92,7 @@ def test_without_step_marks_each_optimizer_step_is_a_step(start, model, tmp_path
         train(model, batch, optimizer if i % 3 == 2 else None)
     monitor.finish()
     rows = records(tmp_path / "run")
-    assert [(row["micro_steps"], row["samples"]) for row in rows] == [(3, 12), (3, 12)]
+    assert [(row["micro_batches"], row["samples"]) for row in rows] == [(3, 12), (3, 12)]
     assert [row["model_flops"] for row in rows] == [linear_flops(4, 3)] * 2
 
 
@@ -102,7 +102,7 @@ def test_without_hooks_each_batch_is_a_step(start, model, tmp_path):
         train(model, batch)
     monitor.finish()
     rows = records(tmp_path / "run")
-    assert [(row["micro_steps"], row["samples"], row["model_flops"]) for row in rows] == [(1, 4, linear_flops(4))] * 3
+    assert [(row["micro_batches"], row["samples"], row["model_flops"]) for row in rows] == [(1, 4, linear_flops(4))] * 3
 
 
 def test_breaking_out_of_a_loop_keeps_finished_steps_only(start, model, tmp_path):
@@ -120,11 +120,11 @@ def test_micro_steps_add_up(start, model, tmp_path):
     monitor = start()
     with monitor.step(samples=4, tokens=40):
         train(model, torch.randn(4, WIDTH))
-        monitor.micro_step(samples=2, tokens=20)
+        monitor.micro_batch(samples=2, tokens=20)
         train(model, torch.randn(2, WIDTH))
     monitor.finish()
     (row,) = records(tmp_path / "run")
-    assert (row["micro_steps"], row["samples"], row["tokens"]) == (2, 6, 60)
+    assert (row["micro_batches"], row["samples"], row["tokens"]) == (2, 6, 60)
     assert row["model_flops"] == linear_flops(6)
 
 
@@ -134,7 +134,7 @@ def test_flops_that_the_loop_gives_are_used_as_they_are(start, model, tmp_path):
         with monitor.step(samples=4, flops=12345 if at_begin else None):
             train(model, torch.randn(4, WIDTH))
             if not at_begin:
-                monitor.micro_step(flops=12345)
+                monitor.micro_batch(flops=12345)
     monitor.finish()
     assert [(row["model_flops"], row["flops_source"]) for row in records(tmp_path / "run")] == [(12345, "given")] * 2
 

@@ -30,7 +30,7 @@ class Loop:
         self.monitor = None
 
     def start(self, **arguments):
-        arguments = {"model": self.model, "console": False, "survey_freq": 0, "peak_tflops": 1.0, **arguments}
+        arguments = {"model": self.model, "console": False, "profile_freq": 0, "peak_tflops": 1.0, **arguments}
         self.monitor = flopmeter.Monitor(self.folder, **arguments)
         return self.monitor
 
@@ -52,7 +52,7 @@ class Loop:
 
     def check(self, steps):
         rows = [row for row in self.records() if row["tag"] == "train"]
-        assert [(row["micro_steps"], row["samples"], row["model_flops"]) for row in rows] == [(1, ROWS, FLOPS)] * steps
+        assert [(row["micro_batches"], row["samples"], row["model_flops"]) for row in rows] == [(1, ROWS, FLOPS)] * steps
 
 
 def batches(count):

@@ -13,7 +13,7 @@ import time
 import flopmeter
 import pytest
 import torch
-from flopmeter import _peaks
+from flopmeter import peaks
 from run_records import records
 from torch.utils.data import DataLoader
 
@@ -102,15 +102,15 @@ def test_counts_equal_the_estimate_for_a_hugging_face_model(tmp_path):
 
 
 def test_the_peak_is_the_given_one_else_measured_else_the_catalogs_else_a_formula(tmp_path, monkeypatch):
-    formula = _peaks.find_peaks()
+    formula = peaks.find_peaks()
     assert formula.source.startswith(("formula", "none"))
-    assert _peaks.find_peaks("h100").source.startswith("catalog")
-    given = _peaks.find_peaks("h100", peak_tflops=2)
+    assert peaks.find_peaks("h100").source.startswith("catalog")
+    given = peaks.find_peaks("h100", peak_tflops=2)
     assert (given.source, given.peaks["bf16"]) == ("given", 2e12)
     with pytest.raises(ValueError, match="run: flopmeter peak"):
-        _peaks.find_peaks(peak_tflops="measured")
+        peaks.find_peaks(peak_tflops="measured")
     with pytest.raises(ValueError, match="h1000"):
-        _peaks.find_peaks("h1000")
+        peaks.find_peaks("h1000")
     with open("/proc/cpuinfo") as file:
         name = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), None)
     if name is None:
@@ -120,7 +120,7 @@ def test_the_peak_is_the_given_one_else_measured_else_the_catalogs_else_a_formul
     machine = {"processor": name, "threads": torch.get_num_threads(), "torch": "2", "peaks": {"fp32": {"flops_per_second": 5e10}},
                "memory_bytes_per_second": 2e10}
     cache.write_text(json.dumps({"schema": "flopmeter.peaks/1", "machines": [machine]}))
-    for table in (_peaks.find_peaks(), _peaks.find_peaks(peak_tflops="measured")):
+    for table in (peaks.find_peaks(), peaks.find_peaks(peak_tflops="measured")):
         assert table.source.startswith("measured")
         assert table.peaks == {"fp32": 5e10}
     monitor = flopmeter.Monitor(tmp_path / "run", console=False)
@@ -184,7 +184,7 @@ def test_the_process_is_left_as_it_was(tmp_path):
     model, tokens = torch.nn.Linear(4, 4), torch.ones(2, 4)
     before = state()
     with flopmeter.Monitor(tmp_path, model=model, tensorboard=True, console=False) as monitor:
-        for _ in range(60):  # two of them surveyed
+        for _ in range(60):  # two of them profiled
             with monitor.step(samples=2):
                 model(tokens).sum().backward()
     assert state() == before

@@ -19,7 +19,7 @@ TARGETS = {
 
 
 def random_pattern(rng, names):
-    """A pattern that matches some parameter: one of their names with a stretch replaced by a star."""
+    """A pattern that matches some parameter: one of their names with a bucket replaced by a star."""
     words = rng.choice(names).split(".")
     first = rng.randint(0, len(words) - 1)
     last = rng.randint(first, len(words) - 1)

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from flopmeter import megatron
+from flopmeter.integrations import megatron
 
 WORLD, GLOBAL_BATCH, LENGTH, STEPS = 8, 6, 47, 4
 ARGUMENTS = {

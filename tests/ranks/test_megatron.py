@@ -9,7 +9,7 @@ import sys
 import flopmeter
 import pytest
 from conftest import HERE, ranks_of
-from flopmeter import megatron
+from flopmeter.integrations import megatron
 from megatron_rank import GLOBAL_BATCH, LENGTH, STEPS, WORLD, arguments
 
 

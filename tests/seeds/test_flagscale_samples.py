@@ -13,7 +13,7 @@ from pathlib import Path
 
 import flopmeter
 import pytest
-from flopmeter import megatron
+from flopmeter.integrations import megatron
 from flopmeter._flopmeter import Options
 from seed_samples import sample
 

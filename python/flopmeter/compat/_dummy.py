@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from flopmeter._hooks import suspended
-from flopmeter._setup import _distributed
+from flopmeter.torch.hooks import suspended
+from flopmeter.config import _distributed
 
 # Their forward or backward waits for all ranks, and an error in the middle of it would leave them half gathered.
 _WAIT_FOR_RANKS = {"FullyShardedDataParallel", "FSDPModule", "DistributedDataParallel", "DeepSpeedEngine", "PipelineModule"}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from flopmeter._batch import Batch, describe
+from flopmeter.batch import Batch, describe
 
 COEFFICIENT = 2.5  # multimodal models: text and vision meet; the preset params-2.5 of `flopmeter estimate`
 VISUAL_TOKENS = 576  # of an image whose grid is not known

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flopmeter._setup import say
+from flopmeter.config import say
 
 _END = b"\n]\n"
 _LOCK_TRIES = 100  # a millisecond each: the training waits for no writer that stands still

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flopmeter import _peaks
-from flopmeter._count import count
+from flopmeter import peaks
+from flopmeter.counting import count
 from flopmeter._flopmeter import dtype_name
 from flopmeter.compat._dummy import (
     _create_dummy_batch_for_profiling,
@@ -23,14 +23,14 @@ from flopmeter.compat._estimate import as_number, calculate_mfu, reason
 
 def usual_dtype(device: Any = None) -> str:
     """What models on the device compute in, where nothing tells."""
-    is_gpu = isinstance(device, str) and device != "cpu" or _peaks.torch_device_name(device)
+    is_gpu = isinstance(device, str) and device != "cpu" or peaks.torch_device_name(device)
     return "bf16" if is_gpu else "fp32"
 
 
 def get_gpu_peak_flops(device: Any = None, dtype: Any = None) -> float:
     """Peak of one device in FLOP/s: catalog by torch's name of it, else the CPU's formula; 0.0 and a line if unknown."""
     try:
-        table = _peaks.find_peaks(device)
+        table = peaks.find_peaks(device)
         name = dtype_name(str(dtype)) if dtype is not None else usual_dtype(device)
     except Exception as error:  # a device or dtype that nobody knows
         print(f"The peak is not known, and MFU will be 0: {reason(error)}")

@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 from flopmeter import _flopmeter
-from flopmeter._adapter import AdapterUnavailable, torch_adapter
-from flopmeter._batch import Batch, describe
-from flopmeter._monitor import Monitor
-from flopmeter._records import WandbWriter
-from flopmeter._setup import _distributed, make_options, number_of, say, torch_module
+from flopmeter.torch.adapter import AdapterUnavailable, torch_adapter
+from flopmeter.batch import Batch, describe
+from flopmeter.monitor import Monitor
+from flopmeter.records import WandbWriter
+from flopmeter.config import _distributed, make_options, number_of, say, torch_module
 from flopmeter.compat._config import find, usable
 from flopmeter.compat._estimate import as_number, calculate_mfu, estimated_flops, reason
 from flopmeter.compat._json_log import JsonLog
@@ -232,7 +232,7 @@ class TrainingMonitor:
         number = None if epoch is None else int(epoch)
         core.begin_step(*first._replace(flops=int(flops) or None), step, number, _flopmeter.tags["train"])
         for batch in others:
-            core.micro_step(*batch)
+            core.micro_batch(*batch)
         loss, grad_norm, learning_rate = numbers
         core.end_step(loss, grad_norm, learning_rate, (self._effective_started, ended))
         self._batches = []

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../catalog_command.h"
+
+#include <flopmeter/catalog/op_rule.h>
+
+namespace flopmeter {
+namespace {
+
+std::vector<CatalogRow> rows() {
+  std::vector<CatalogRow> all;
+  for (const OpFamily* family : op_families()) {
+    for (const OpRule& rule : family->rules) {
+      all.push_back({std::string{rule.name},
+                     {{"family", std::string{family->name}},
+                      {"cost", std::string{family->help}},
+                      {"source", std::string{family->source}}}});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+extern constinit const Command command_ops{
+    .name = "ops",
+    .help = "Operators with a flop_cost, and the flop_cost",
+    .order = 23,
+    .set_up = [](CLI::App& app) { return catalog_command(app, "operator", rows); }};
+
+}  // namespace flopmeter

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All ranks of a run side by side, and the world they make.
+#include "../command.h"
+#include "../run_argument.h"
+#include "../style.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/analysis/merge_json.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::size_t most_rows = 12;  // with the world above them, a small screen
+
+std::string text_or_unknown(const std::optional<double>& value, std::string (*text)(double)) {
+  return value ? text(*value) : "n/a";
+}
+
+std::string seconds_text(double seconds) {
+  return duration(Seconds{seconds});
+}
+
+/// What concerns people first: verdicts, then the slowest.
+std::vector<RankSummary> worst_first(const MergedRun& merged) {
+  std::vector<RankSummary> ranks = merged.ranks;
+  if (ranks.size() <= most_rows) return ranks;
+  std::stable_sort(ranks.begin(), ranks.end(), [](const RankSummary& a, const RankSummary& b) {
+    if (a.score.verdict != b.score.verdict) return a.score.verdict > b.score.verdict;
+    return a.score.relative.value_or(1) < b.score.relative.value_or(1);
+  });
+  ranks.resize(most_rows);
+  return ranks;
+}
+
+template <class T>
+T middle_of(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The rank in the middle: what the others are told against.
+struct MiddleRank {
+  std::array<double, phase_count> phases{};  ///< seconds a step
+  std::int64_t last_step = 0;
+
+  explicit MiddleRank(const std::vector<RankSummary>& ranks) {
+    std::array<std::vector<double>, phase_count> seconds;
+    std::vector<std::int64_t> steps;
+    for (const RankSummary& rank : ranks) {
+      if (rank.steps == 0) continue;
+      steps.push_back(*rank.last_step);
+      for (std::size_t i = 0; i < phase_count; ++i)
+        seconds[i].push_back(rank.phase_seconds[i] / static_cast<double>(rank.steps));
+    }
+    if (steps.empty()) return;
+    last_step = middle_of(std::move(steps));
+    for (std::size_t i = 0; i < phase_count; ++i) phases[i] = middle_of(std::move(seconds[i]));
+  }
+
+  /// Where a rank loses most of its time against it; empty where no phase tells.
+  [[nodiscard]] std::string longest_phase(const RankSummary& rank) const {
+    std::size_t longest = 0;
+    double excess = 0;
+    for (std::size_t i = 0; i < phase_count; ++i) {
+      const double more = rank.phase_seconds[i] / static_cast<double>(rank.steps) - phases[i];
+      if (static_cast<Phase>(i) == Phase::communication || more <= excess) continue;
+      longest = i;
+      excess = more;
+    }
+    return excess > 0 ? ", " + seconds_text(excess) + " a step longer in " +
+                            std::string{to_string(static_cast<Phase>(longest))}
+                      : "";
+  }
+};
+
+std::string verdict_text(const RankSummary& rank, const MiddleRank& middle) {
+  switch (rank.score.verdict) {
+    case Verdict::normal:
+      return "";
+    case Verdict::slow:
+      return warning("slow: " + text_or_unknown(rank.score.relative, percent) +
+                     " of the middle rank's speed" + middle.longest_phase(rank));
+    case Verdict::late:
+      return warning("late: the others wait " + text_or_unknown(rank.score.lead, seconds_text) +
+                     " a step for it" + middle.longest_phase(rank));
+    case Verdict::behind:
+      return warning("behind: the middle rank is at step " + std::to_string(middle.last_step));
+    case Verdict::missing:
+      return warning("missing: wrote no step");
+  }
+  return "";
+}
+
+std::string rank_table(const MergedRun& merged) {
+  const MiddleRank middle{merged.ranks};
+  Table table{"rrrrrrl"};
+  table.row({"rank", "steps", "last step", "step time", "MFU", "waiting", ""});
+  for (const RankSummary& rank : worst_first(merged)) {
+    const std::string waiting = rank.waited_seconds && rank.seconds > 0
+                                    ? percent(*rank.waited_seconds / rank.seconds)
+                                    : "n/a";
+    table.row(
+        {std::to_string(rank.rank),
+         grouped(rank.steps),
+         rank.last_step ? grouped(*rank.last_step) : "n/a",
+         rank.steps > 0 ? seconds_text(rank.seconds / static_cast<double>(rank.steps)) : "n/a",
+         text_or_unknown(rank.mfu, percent),
+         waiting,
+         verdict_text(rank, middle)});
+  }
+  std::string text = table.text();
+  if (merged.ranks.size() > most_rows)
+    text +=
+        dim("  and " + std::to_string(merged.ranks.size() - most_rows) + " more; --json has all\n");
+  return text;
+}
+
+std::string list_of(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size() && i < 16; ++i)
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return ranks.size() > 16 ? text + ", …" : text;
+}
+
+std::string world_text(const MergedRun& merged) {
+  const WorldTotals& totals = merged.totals;
+  const auto flops = [](const std::optional<Flops>& value) {
+    return value ? grouped(value->value) : std::string{"n/a"};
+  };
+  const auto count = [](const std::optional<std::int64_t>& value) {
+    return value ? grouped(*value) : std::string{"n/a"};
+  };
+  const bool whole = totals.complete_steps > 0;
+  Table table{"ll"};
+  table.row({"ranks", std::to_string(merged.world_size)});
+  table.row({"steps",
+             grouped(totals.complete_steps) + " complete, " + grouped(totals.incomplete_steps) +
+                 " without some ranks"});
+  table.row({"MFU", text_or_unknown(totals.mfu, percent)});
+  table.row({whole ? "model FLOPs" : "model FLOPs of those that wrote",
+             flops(whole ? totals.model_flops : totals.reported_model_flops)});
+  table.row({whole ? "hardware FLOPs" : "hardware FLOPs of those that wrote",
+             flops(whole ? totals.hardware_flops : totals.reported_hardware_flops)});
+  table.row({"tokens", count(totals.tokens)});
+  table.row({"tokens/s", text_or_unknown(totals.tokens_per_second, si)});
+  for (std::size_t i = 1; i < merged.starts.size(); ++i)
+    table.row({"restart",
+               merged.starts[i].stamp + " with " + std::to_string(merged.starts[i].world_size) +
+                   " ranks"});
+  if (!merged.missing.empty()) table.row({"missing", warning(list_of(merged.missing))});
+  if (!merged.behind.empty()) table.row({"behind", warning(list_of(merged.behind))});
+  std::vector<int> slow;
+  for (const RankSummary& rank : merged.ranks) {
+    if (rank.score.verdict == Verdict::slow || rank.score.verdict == Verdict::late)
+      slow.push_back(rank.rank);
+  }
+  if (!slow.empty()) table.row({"slow or late", warning(list_of(slow))});
+  for (const std::string& signal : merged.missing_signals) table.row({"not known", signal});
+  for (const std::string& note : merged.notes) table.row({"note", note});
+  return table.text();
+}
+
+std::function<Exit()> set_up(CLI::App& app) {
+  struct Arguments {
+    std::string directory;
+    int window = 0;
+    bool json = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  app.add_option("directory", arguments->directory, "run directory")->required();
+  app.add_option(
+         "--window", arguments->window, "steps that are judged together; else the log interval")
+      ->check(check_positive_integer);
+  app.add_flag("--json", arguments->json, "as JSON");
+  return [arguments]() -> Exit {
+    const auto run = run_argument(arguments->directory);
+    if (!run) return refuse(run.error());
+    const MergedRun merged = merge_ranks(*run, {.window_steps = arguments->window});
+    if (arguments->json) return print_json([&](JsonWriter& json) { write_json(json, merged); });
+    return print(bold("World") + "\n" + world_text(merged) + "\n" + bold("Ranks") + "\n" +
+                 rank_table(merged));
+  };
+}
+
+}  // namespace
+
+extern constinit const Command command_ranks{
+    .name = "ranks",
+    .help = "All ranks of a run: totals of the world, the slow and the missing",
+    .order = 40,
+    .set_up = set_up};
+
+}  // namespace flopmeter

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// flopmeter recompute: a stored run under another convention.
+#include "../command.h"
+#include "../run_argument.h"
+#include "../style.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/analysis/recount.h>
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace flopmeter {
+namespace {
+
+struct Options {
+  std::string directory;
+  std::string convention;
+  bool json = false;
+};
+
+std::optional<WideInt> whole(const std::optional<Flops>& flops) {
+  return flops ? std::optional{flops->value} : std::nullopt;
+}
+
+void write_figures(JsonWriter& json, std::string_view key, const RecomputedFigures& figures) {
+  json.key(key).begin_object();
+  json.field("model_flops", whole(figures.model_flops))
+      .field("hardware_flops", whole(figures.hardware_flops))
+      .field("mfu", figures.mfu)
+      .field("hfu", figures.hfu);
+  json.end_object();
+}
+
+void write(JsonWriter& json, const RecomputedRun& run) {
+  json.begin_object()
+      .field("schema", "flopmeter.recompute/1")
+      .field("model", run.model)
+      .field("from", run.from)
+      .field("convention", run.to);
+  write_figures(json, "stored", run.stored);
+  write_figures(json, "recomputed", run.now);
+  json.field("without_batch", run.without_batch)
+      .field("differing", run.differing)
+      .field("largest_difference", run.largest_difference);
+  json.key("steps").begin_array();
+  for (const RecomputedStep& step : run.steps) {
+    json.begin_object()
+        .field("step", step.step)
+        .field("rank", step.rank)
+        .field("tag", to_string(step.tag));
+    write_figures(json, "stored", step.stored);
+    write_figures(json, "recomputed", step.now);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+std::string text_of(const RecomputedRun& run) {
+  const auto flops = [](const std::optional<Flops>& value) {
+    return value ? grouped(value->value) : std::string{"n/a"};
+  };
+  const auto ratio = [](std::optional<double> value) {
+    return value ? percent(*value) : std::string{"n/a"};
+  };
+  Table table{"lrr"};
+  table.row({"", run.from + " (stored)", run.to});
+  table.row({"model FLOPs", flops(run.stored.model_flops), flops(run.now.model_flops)});
+  table.row({"hardware FLOPs", flops(run.stored.hardware_flops), flops(run.now.hardware_flops)});
+  table.row({"MFU", ratio(run.stored.mfu), ratio(run.now.mfu)});
+  table.row({"HFU", ratio(run.stored.hfu), ratio(run.now.hfu)});
+  std::string text = bold(printable(run.model)) + ", " + std::to_string(run.steps.size()) +
+                     " records; train steps together:\n" + table.text();
+  if (run.without_batch > 0) {
+    text += std::to_string(run.without_batch) +
+            " records do not say what their step was fed, and are left out\n";
+  }
+  if (run.differing > 0) {
+    text += std::to_string(run.differing) + " records hold other FLOPs than the configuration " +
+            "gives under " + run.from + ", by up to " + percent(run.largest_difference) +
+            ": what ran was not quite what the configuration says\n";
+  }
+  return text;
+}
+
+Exit run(const Options& options) {
+  const auto directory = run_argument(options.directory);
+  if (!directory) return refuse(directory.error());
+  const auto result = recompute(*directory, options.convention);
+  if (!result) {
+    const Exit wrong_use = refuse(result.error());
+    return result.error().code == ErrorCode::unsupported ? 1
+                                                         : wrong_use;  // the run lacks something
+  }
+  if (options.json) return print_json([&](JsonWriter& json) { write(json, *result); });
+  return print(text_of(*result));
+}
+
+std::function<Exit()> set_up(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("dir", options->directory, "run directory")->required();
+  app.add_option("--convention", options->convention, "what counts: see 'flopmeter conventions'")
+      ->required();
+  app.add_flag("--json", options->json, "as JSON, step by step");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+extern constinit const Command command_recount{
+    .name = "recompute",
+    .help = "A stored run's FLOPs and MFU under another convention",
+    .order = 8,
+    .set_up = set_up};
+
+}  // namespace flopmeter

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../command.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/report/report.h>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace flopmeter {
+namespace {
+
+struct Options {
+  std::string directory;
+  std::string output = "report.html";
+  bool json = false;
+};
+
+/// Written beside its place and then moved there, so that nobody ever opens half a page.
+Result<void> write_file(const std::string& path, std::string_view text) {
+  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
+  std::FILE* file = std::fopen(temporary.c_str(), "wbxe");
+  bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  int code = errno;
+  if (file != nullptr && std::fclose(file) != 0) {
+    code = errno;
+    good = false;
+  }
+  if (good && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    code = errno;
+    good = false;
+  }
+  if (good) return {};
+  if (file != nullptr) std::remove(temporary.c_str());
+  return Error{ErrorCode::io_error,
+               "cannot write the page " + printable(path) + ": " + std::strerror(code)};
+}
+
+Exit run(const Options& options) {
+  const auto now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
+  const auto json = report_json(options.directory, {FLOPMETER_VERSION, now.count()});
+  if (!json) return refuse(json.error());
+  if (options.json) return print(*json + "\n");
+  const std::string page = report_page(*json);
+  if (options.output == "-") return print(page);
+  if (const auto written = write_file(options.output, page); !written)
+    return refuse(written.error());
+  return print(printable(options.output) + ": open it in a browser\n");
+}
+
+std::function<Exit()> set_up(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dir", options->directory, "run directory, as the monitor writes it")->required();
+  app.add_option("-o,--output", options->output, "where the page goes; - for standard output")
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "what the page shows, as JSON on standard output");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+extern constinit const Command command_report{.name = "report",
+                                      .help = "Writes a run as one self-contained HTML page",
+                                      .order = 12,
+                                      .set_up = set_up};
+
+}  // namespace flopmeter

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../catalog_command.h"
+
+#include <flopmeter/analysis/rule.h>
+
+namespace flopmeter {
+namespace {
+
+std::vector<CatalogRow> rows() {
+  std::vector<CatalogRow> all;
+  for (const Rule* rule : rules())
+    all.push_back({std::string{rule->name}, {{"speaks when", std::string{rule->help}}}});
+  return all;
+}
+
+}  // namespace
+
+extern constinit const Command command_rules{
+    .name = "rules",
+    .help = "What the diagnosis looks for",
+    .order = 26,
+    .set_up = [](CLI::App& app) { return catalog_command(app, "rule", rows); }};
+
+}  // namespace flopmeter

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../command.h"
+#include "../live_terminal.h"
+#include "../style.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/report/frame.h>
+#include <flopmeter/report/live_findings.h>
+#include <flopmeter/report/run_follower.h>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+namespace flopmeter {
+namespace {
+
+struct Options {
+  std::string directory;
+  double interval = 1;
+  bool once = false;
+  bool json = false;
+};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::vector<std::string> frame(const RunFollower& run,
+                               const std::vector<Finding>& findings,
+                               TerminalSize size) {
+  return draw_frame({run.run().description, run.totals(), findings, now()},
+                    {size.columns, size.rows},
+                    colored());
+}
+
+Exit print_once(const RunFollower& run) {
+  std::string text;
+  for (const std::string& line : frame(run, live_findings(run), {terminal_size().columns, 0}))
+    text += line + "\n";
+  return print(text);
+}
+
+Exit print_totals(const RunFollower& run) {
+  const RecentSteps all = run.totals().all();
+  const bool any = all.weight > 0;
+  return print_json([&](JsonWriter& json) {
+    json.begin_object()
+        .field("schema", "flopmeter.watch/1")
+        .field("step", any ? std::optional{all.last_step} : std::nullopt)
+        .field("time_unix", any ? std::optional{all.last_unix} : std::nullopt)
+        .field("ranks", run.totals().ranks.size())
+        .field("mfu", all.mfu.value())
+        .field("hfu", all.hfu.value())
+        .field("step_seconds", any ? std::optional{all.step_seconds()} : std::nullopt)
+        .field("tokens_per_second", all.tokens.per_second());
+    json.key("phases").begin_object();
+    for (std::size_t i = 0; i < phase_count; ++i) {
+      if (all.phases[i]) json.field(to_string(static_cast<Phase>(i)), *all.phases[i] / all.weight);
+    }
+    json.end_object().key("findings").begin_array();
+    for (const Finding& finding : live_findings(run)) write_json(json, finding);
+    json.end_array().end_object();
+  });
+}
+
+bool is_live_terminal() {
+  const char* kind = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe)
+  return isatty(STDOUT_FILENO) != 0 && kind != nullptr && std::string_view{kind} != "dumb";
+}
+
+Exit watch(RunFollower& run, double interval) {
+  constexpr double between_diagnoses = 3;
+  Result<bool> state = true;
+  {
+    LiveTerminal terminal;
+    std::vector<Finding> findings = live_findings(run);
+    double diagnosed = now();
+    while (terminal.show(frame(run, findings, terminal_size()))) {
+      const auto event = terminal.wait(interval);
+      if (event == LiveTerminal::Event::quit) break;
+      if (event != LiveTerminal::Event::time) continue;
+      state = run.refresh();
+      if (!state) break;
+      if (now() - diagnosed < between_diagnoses) continue;
+      findings = live_findings(run);
+      diagnosed = now();
+    }
+  }
+  return state ? 0 : refuse(state.error());
+}
+
+Exit run(const Options& options) {
+  RunFollower run{options.directory};
+  if (const auto read = run.refresh(); !read) return refuse(read.error());
+  if (options.json) return print_totals(run);
+  if (options.once || !is_live_terminal()) return print_once(run);
+  return watch(run, options.interval);
+}
+
+std::function<Exit()> set_up(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("dir", options->directory, "run directory, as the monitor writes it")->required();
+  app.add_option("--interval", options->interval, "seconds between two looks")
+      ->check(check_positive_number)
+      ->capture_default_str();
+  app.add_flag("--once", options->once, "one frame, and done; so too where output is no terminal");
+  app.add_flag("--json", options->json, "the latest figures as JSON, once");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+extern constinit const Command command_watch{
+    .name = "watch",
+    .help = "Follows a run live in the terminal: MFU, phases, ranks, findings",
+    .order = 11,
+    .set_up = set_up};
+
+}  // namespace flopmeter

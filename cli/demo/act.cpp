@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "act.h"
+
+#include "gpt.h"
+#include "screen.h"
+#include "text_batches.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/monitor/monitor.h>
+#include <flopmeter/torch/op_counter.h>
+
+#include <ATen/autocast_mode.h>
+
+#include <utility>
+
+namespace flopmeter::demo {
+namespace {
+
+/// bf16 matmuls on the CPU while it is alive.
+class Autocast {
+ public:
+  explicit Autocast(bool on) : on_(on) {
+    if (!on_) return;
+#if TORCH_VERSION_MAJOR >= 2
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+#else
+    at::autocast::set_cpu_enabled(true);
+    at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
+#endif
+  }
+  ~Autocast() {
+    if (!on_) return;
+    at::autocast::clear_cache();
+#if TORCH_VERSION_MAJOR >= 2
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+#else
+    at::autocast::set_cpu_enabled(false);
+#endif
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+  Autocast(Autocast&&) = delete;
+  Autocast& operator=(Autocast&&) = delete;
+
+ private:
+  bool on_;
+};
+
+/// What the records of a run add up to; the first only warms up.
+class Totals {
+ public:
+  void add(const StepRecord& record) {
+    if (!record.mfu || std::exchange(first_, false)) return;
+    ideal_ += *record.mfu * record.step_seconds.value;
+    seconds_ += record.step_seconds.value;
+    tokens_ += record.tokens.value_or(0);
+    data_ += record.phases[static_cast<std::size_t>(Phase::data)].value_or(Seconds{}).value;
+  }
+  [[nodiscard]] bool empty() const { return seconds_ == 0; }
+  void fill(ActResult& result) const {
+    if (empty()) return;
+    result.mfu = ideal_ / seconds_;
+    result.tokens_per_second = static_cast<double>(tokens_) / seconds_;
+    result.data_share = data_ / seconds_;
+  }
+
+ private:
+  bool first_ = true;
+  double ideal_ = 0;
+  double seconds_ = 0;
+  double data_ = 0;
+  std::int64_t tokens_ = 0;
+};
+
+}  // namespace
+
+Result<ActResult> play(const Act& act) {
+  static TorchFlopCounter source;  // the interceptor lives as long as the process
+  Options options;
+  options.directory = act.directory;
+  options.console = false;
+  options.tensorboard = true;
+  options.breakdown = true;
+  options.model = "demo-gpt";
+  Connections connections;
+  connections.source = &source;
+  connections.peaks = act.peaks;
+  auto monitor = Monitor::start(options, std::move(connections));
+  if (!monitor) return monitor.error();
+  const auto records = (*monitor).subscribe();
+
+  torch::manual_seed(1);
+  const GptSizes sizes;
+  Gpt model{sizes};
+  torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-3)};
+  TextBatches batches{act.batch, sizes.length, act.loader_delay};
+  LiveLine line;
+  Totals totals;
+  ActResult result;
+  const auto start = std::chrono::steady_clock::now();
+  double elapsed = 0;
+  while (elapsed < act.seconds) {
+    (*monitor).begin_phase(Phase::data);
+    const TextBatch batch = batches.next();
+    (*monitor).end_phase(Phase::data);
+    auto step = (*monitor).step({.samples = act.batch, .tokens = act.batch * sizes.length});
+    torch::Tensor loss;
+    {
+      const auto phase = step.phase(Phase::forward);
+      const Autocast autocast{act.bf16};
+      loss = model->forward(batch.tokens, batch.targets);
+    }
+    {
+      const auto phase = step.phase(Phase::backward);
+      loss.backward();
+    }
+    {
+      const auto phase = step.phase(Phase::optimizer);
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    result.last_loss = loss.item<double>();
+    if (result.steps++ == 0) result.first_loss = result.last_loss;
+    step.end({.loss = result.last_loss});
+    while (const auto record = records->next(std::chrono::milliseconds{0})) totals.add(*record);
+    elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (totals.empty()) continue;
+    totals.fill(result);
+    line.show(elapsed / act.seconds,
+              "MFU " + percent(result.mfu) + "  " +
+                  grouped(static_cast<WideInt>(result.tokens_per_second)) + " tokens/s  step " +
+                  std::to_string(result.steps) + "  loss " + fixed(result.last_loss, 3));
+  }
+  line.end();
+  (*monitor).finish();
+  while (const auto record = records->next(std::chrono::milliseconds{100})) totals.add(*record);
+  totals.fill(result);
+  return result;
+}
+
+}  // namespace flopmeter::demo

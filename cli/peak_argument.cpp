@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peak_argument.h"
+
+#include "command.h"
+
+#include <flopmeter/catalog/cpu_peak.h>
+#include <flopmeter/catalog/devices.h>
+#include <flopmeter/core/text.h>
+#include <flopmeter/telemetry/cpu_info.h>
+#include <flopmeter/telemetry/measured_peaks.h>
+
+#include <CLI/CLI.hpp>
+
+namespace flopmeter {
+namespace {
+
+Error wrong(std::string what) {
+  return {ErrorCode::invalid_argument, std::move(what)};
+}
+
+Result<PeakTable> device_table(const std::string& name, bool sparse, Dtype dtype) {
+  const auto no_sparsity = [&](const std::string& device) {
+    return wrong("--sparse: no doubled " + std::string{to_string(dtype)} + " rate is known for " +
+                 device + "; leave it out, or give --peak TFLOPS");
+  };
+  if (name == "cpu") {
+    if (sparse) return no_sparsity("this machine's CPU");
+    const auto cpu = read_cpu_info();
+    if (!cpu) return cpu.error();
+    return cpu_peak(*cpu);
+  }
+  const auto device = find_device(name);
+  if (!device) return device.error();
+  if (sparse && !(**device).sparse_doubles[static_cast<std::size_t>(dtype)])
+    return no_sparsity((**device).name);
+  return peaks_of(**device, sparse);
+}
+
+/// The table, if it has a figure for the dtype.
+Result<std::optional<PeakTable>> with_peak(PeakTable table, Dtype dtype) {
+  if (table.peak(dtype)) return std::optional{std::move(table)};
+  std::string known;
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (table.peaks[i])
+      known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
+  }
+  return wrong("no " + std::string{to_string(dtype)} + " peak is known for " + table.device +
+               (known.empty() ? "" : " (known: " + known + ")") +
+               "; give --peak TFLOPS or another --dtype");
+}
+
+}  // namespace
+
+void PeakArgument::add_options(CLI::App& app) {
+  auto* name = app.add_option("--device",
+                              device,
+                              "what it runs on: see 'flopmeter devices', or cpu for this machine")
+                   ->check(check_not_empty);
+  app.add_option("--devices", devices, "how many of them")
+      ->check(check_positive_integer)
+      ->capture_default_str();
+  app.add_option("--dtype", dtype, "number format of the matmuls")->capture_default_str();
+  app.add_flag("--sparse", sparse, "peak with 2:4 structured sparsity")->needs(name);
+  app.add_option("--peak",
+                 peak,
+                 "peak of one device in TFLOP/s, or measured: what 'flopmeter peak' found here");
+}
+
+Result<Dtype> PeakArgument::compute_dtype() const {
+  if (const auto known = parse_dtype(dtype)) return *known;
+  return wrong("--dtype '" + printable(dtype) +
+               "': expected fp64, fp32, tf32, bf16, fp16, fp8, fp4 or int8");
+}
+
+Result<std::optional<PeakTable>> PeakArgument::table() const {
+  const auto type = compute_dtype();
+  if (!type) return type.error();
+  if (peak == "measured") {
+    auto measured = load_measured_peaks();
+    if (!measured) return measured.error();
+    return with_peak(*std::move(measured), *type);
+  }
+  if (!peak.empty()) {
+    const auto tera = parse_double(peak);
+    if (!tera || !(*tera > 0) || *tera > 1e9)
+      return wrong("--peak '" + printable(peak) + "': expected TFLOP/s of one device, or measured");
+    PeakTable given{.device = device.empty() ? "given" : device, .source = "given"};
+    given.set(*type, {*tera * 1e12});
+    return std::optional{given};
+  }
+  if (device.empty()) return std::optional<PeakTable>{};
+  auto table = device_table(device, sparse, *type);
+  if (!table) return table.error();
+  return with_peak(*std::move(table), *type);
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``flopmeter.count()``: exact counts of whatever runs inside, in any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flopmeter.torch.adapter import torch_adapter
+from flopmeter.torch.compiled_code import hidden_kernels
+
+if TYPE_CHECKING:
+    import torch
+
+    from flopmeter.torch.modules import ModuleHooks
+
+ROOT = "."  # the adapter's name for the model itself; users see ""
+
+
+class Row(NamedTuple):
+    """Work of one operator or module."""
+
+    name: str
+    dtype: str
+    phase: str  # forward, backward or recompute
+    calls: int
+    executed: int
+    model: int
+
+
+class PassFlops(NamedTuple):
+    """Executed FLOPs of one module by pass."""
+
+    forward: int
+    backward: int
+    recompute: int
+
+    @property
+    def executed(self) -> int:
+        """All of it."""
+        return self.forward + self.backward + self.recompute
+
+
+class Count:
+    """What ran in a ``with flopmeter.count() as c:`` block; readable inside it and after it."""
+
+    def __init__(self, modules: torch.nn.Module | Mapping[str, torch.nn.Module] | None = None) -> None:
+        self._modules = modules
+        self._hooks: ModuleHooks | None = None
+        self._counter: Any = None
+        self._final: dict[str, Any] | None = None
+
+    def __enter__(self) -> Count:
+        if self._counter is not None:
+            raise RuntimeError("flopmeter.count(): this count was used already; make a new one")
+        adapter = torch_adapter()
+        if self._modules is not None:
+            from flopmeter.torch.modules import ModuleHooks
+
+            self._hooks = ModuleHooks(adapter, self._modules)
+        self._counter = adapter.OpCounter(modules=self._modules is not None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._counter.stop()
+        if self._hooks is not None:
+            self._hooks.remove()
+        self._final = self._counter.counts()
+
+    def _counts(self) -> dict[str, Any]:
+        if self._final is not None:
+            return self._final
+        if self._counter is None:
+            raise RuntimeError("flopmeter.count(): nothing was counted yet; use it in a with statement")
+        return self._counter.counts()
+
+    @property
+    def model_flops(self) -> int:
+        """MFU's numerator: what the model's forward and backward need; recompute left out."""
+        return self._counts()["model_flops"]
+
+    @property
+    def hardware_flops(self) -> int:
+        """HFU's numerator: everything the kernels did, recompute included."""
+        return self._counts()["hardware_flops"]
+
+    @property
+    def executed(self) -> int:
+        """FLOPs that ran, op by op."""
+        return self._counts()["executed"]
+
+    @property
+    def forward(self) -> int:
+        """Executed FLOPs outside of any backward."""
+        return self._counts()["forward"]
+
+    @property
+    def backward(self) -> int:
+        """Executed FLOPs of gradients."""
+        return self._counts()["backward"]
+
+    @property
+    def recompute(self) -> int:
+        """Executed FLOPs of activations computed once more for a backward."""
+        return self._counts()["recompute"]
+
+    @property
+    def calls(self) -> int:
+        """Operators counted."""
+        return self._counts()["calls"]
+
+    @property
+    def attention_pairs(self) -> str:
+        """How attention's (query, key) pairs are known: exact, full, unknown, or none without attention."""
+        return self._counts()["attention_pairs"]
+
+    @property
+    def unknown_ops(self) -> dict[str, int]:
+        """Calls of operators that were seen but could not be supported."""
+        return self._counts()["unknown_ops"]
+
+    @property
+    def hidden_kernels(self) -> list[str]:
+        """Kernels that torch.compile has made whose FLOPs no count sees, those of ``flex_attention`` for example."""
+        return hidden_kernels()
+
+    @property
+    def by_dtype(self) -> dict[str, int]:
+        """Executed FLOPs by the dtype they were computed in."""
+        return self._counts()["by_dtype"]
+
+    @property
+    def rows(self) -> list[Row]:
+        """Everything by operator, dtype and pass."""
+        return [Row(*row) for row in self._counts()["op_rows"]]
+
+    @property
+    def by_op(self) -> dict[str, int]:
+        """Executed FLOPs by operator."""
+        sums: dict[str, int] = {}
+        for row in self.rows:
+            sums[row.name] = sums.get(row.name, 0) + row.executed
+        return sums
+
+    @property
+    def by_module(self) -> dict[str, PassFlops]:
+        """Executed FLOPs of each module's own work, its children's left out; see ``count(modules=)``."""
+        return {("" if name == ROOT else name): flops for name, flops in self._by_module().items() if name}
+
+    @property
+    def unattributed(self) -> PassFlops:
+        """Executed FLOPs that belong to no module."""
+        return self._by_module().get("", PassFlops(0, 0, 0))
+
+    def _by_module(self) -> dict[str, PassFlops]:
+        sums: dict[str, PassFlops] = {}
+        for row in (Row(*row) for row in self._counts()["module_rows"]):
+            flops = sums.get(row.name, PassFlops(0, 0, 0))
+            sums[row.name] = flops._replace(**{row.phase: getattr(flops, row.phase) + row.executed})
+        return sums
+
+    def __repr__(self) -> str:
+        if self._counter is None:
+            return "<flopmeter.Count, not started>"
+        return (
+            f"<flopmeter.Count model_flops={self.model_flops} hardware_flops={self.hardware_flops} "
+            f"forward={self.forward} backward={self.backward} recompute={self.recompute}>"
+        )
+
+
+def count(modules: torch.nn.Module | Mapping[str, torch.nn.Module] | None = None) -> Count:
+    """Count what runs inside ``with flopmeter.count() as c:``, in any thread.
+
+    ``modules``: a model (or several by name) whose modules the work is to be attributed to, in ``c.by_module``.
+    """
+    return Count(modules)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Costs for operators that the catalog does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flopmeter.torch.adapter import torch_adapter
+
+
+def register_op(name: str, rule: Callable[..., int | None]) -> None:
+    """Price the dispatcher operator ``name`` (``"mylib::fused_mlp"``) with ``rule``, from now on.
+
+    ``rule`` is called after each call of the operator with the operator's arguments in order: a tuple of
+    extents for a tensor, a tuple for a list, a list of extents for a list of tensors, an int for an int or bool,
+    None for anything else; where it has a
+    parameter ``out_shape`` also with the extents of the first result.  It returns FLOPs (a multiply-add is
+    two), or None where it cannot tell: such calls appear in ``unknown_ops``.
+    """
+    import inspect  # slow to load, and only needed here
+
+    wants_output = "out_shape" in inspect.signature(rule).parameters
+
+    def call(out_shape: tuple[int, ...] | None, *args: object) -> int | None:
+        return rule(*args, out_shape=out_shape) if wants_output else rule(*args)
+
+    torch_adapter().register_op(name, call)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: the compiled adapter, and hooks that report what a loop does."""

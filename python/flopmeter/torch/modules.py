@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells the adapter which module runs: two hooks on each, while a count by module is open."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from flopmeter.counting import ROOT
+from flopmeter.torch.model_hooks import put_on
+
+if TYPE_CHECKING:
+    import torch
+
+
+class ModuleHooks:
+    """Hooks on every module of a model, or of several models by name."""
+
+    def __init__(self, adapter: ModuleType, modules: torch.nn.Module | Mapping[str, torch.nn.Module]) -> None:
+        self._adapter = adapter
+        self._open = threading.local()
+        self._handles: list[Any] = []
+        models = modules if isinstance(modules, Mapping) else {"": modules}
+        for prefix, model in models.items():
+            for name, module in model.named_modules(prefix=prefix):
+                self._watch(module, adapter.module_id(name or ROOT))
+
+    def _watch(self, module: torch.nn.Module, module_id: int) -> None:
+        def enter(_module: torch.nn.Module, _args: object) -> None:
+            tokens = self._open.__dict__.setdefault("tokens", [])
+            tokens.append(self._adapter.enter_module(module_id))
+
+        def leave(_module: torch.nn.Module, _args: object, _result: object) -> None:
+            tokens = self._open.__dict__.get("tokens")
+            if tokens:
+                self._adapter.leave_module(tokens.pop())
+
+        self._handles += put_on(module, enter, leave)
+
+    @classmethod
+    def replicated(cls, adapter: ModuleType, model: torch.nn.Module, patterns: str) -> ModuleHooks:
+        """Hooks on the modules that ``patterns`` name: all ranks of a tensor-parallel group run them alike."""
+        hooks = cls(adapter, {})
+        names = dict(model.named_modules())
+        for pattern in (each.strip() for each in patterns.split(",")):
+            found = [name for name in names if fnmatchcase(name, pattern)]
+            if not found:
+                raise ValueError(f"replicated_modules: the model has no module '{pattern}'; it has {', '.join(list(names)[1:9])}, …")
+            for name in found:
+                hooks._watch(names[name], adapter.replicated_module())
+        return hooks
+
+    def remove(self) -> None:
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flopmeter/core/json_writer.h>
+#include <flopmeter/analysis/merge.h>
+
+namespace flopmeter {
+
+/// The object that `flopmeter ranks --json` prints.
+void write_json(JsonWriter& json, const MergedRun& merged);
+
+}  // namespace flopmeter

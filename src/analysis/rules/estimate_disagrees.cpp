@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../src/example_window.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/analysis/rule.h>
+
+#include <cmath>
+
+namespace flopmeter {
+namespace {
+
+constexpr double tolerance = 0.02;
+
+std::optional<Finding> find(const RuleContext& context) {
+  WideInt counted = 0;
+  WideInt estimated = 0;
+  for (const StepRecord& record : context.evidence.steps) {
+    if (!record.estimated_flops || !record.model_flops) continue;
+    if (record.flops_source != FlopsProvenance::counted && !record.counted_flops) continue;
+    counted += record.counted_flops.value_or(*record.model_flops).value;
+    estimated += record.estimated_flops->value;
+  }
+  if (estimated <= 0) return std::nullopt;
+  const double error = static_cast<double>(counted) / static_cast<double>(estimated) - 1;
+  if (std::abs(error) <= tolerance) return std::nullopt;
+  Finding finding;
+  finding.rule = "estimate_disagrees";
+  finding.confidence = 0.9;
+  finding.summary = "counted FLOPs are " + percent(std::abs(error)) +
+                    (error > 0 ? " more than" : " less than") + " the model's configuration says";
+  finding.evidence =
+      "counted " + to_string(counted) + ", estimated " + to_string(estimated) + " over the window";
+  finding.recommendation = error > 0 ? "look for work that the configuration does not know: padding, eager "
+                               "attention over masked pairs, extra heads or losses"
+                             : "look for work that passes by the dispatcher (custom kernels: "
+                               "flopmeter.register_op) or layers that are frozen or skipped";
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule rule_estimate_disagrees{
+    .name = "estimate_disagrees",
+    .help = "what was counted and what the model's configuration says are more than 2 % apart",
+    .find = find,
+    .fires =
+        [] {
+          return example_window(
+              [](StepRecord& record) { record.estimated_flops = Flops{45'000'000'000}; });
+        },
+    .negative =
+        [] {
+          return example_window(
+              [](StepRecord& record) { record.estimated_flops = Flops{50'500'000'000}; });
+        }};
+
+}  // namespace flopmeter

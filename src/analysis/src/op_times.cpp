@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the profiles of a window say about a step.
+#include <flopmeter/analysis/evidence.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+/// A call shorter than this costs more to launch than to run.
+constexpr double small_call_seconds = 15e-6;
+/// What starting an operator takes of a CPU, its dispatch and the memory for its result: views and
+/// operators on a few elements take 1 to 3 us.
+constexpr double start_seconds = 2e-6;
+
+bool is_compute(Phase phase) {
+  return phase == Phase::forward || phase == Phase::backward || phase == Phase::other;
+}
+
+/// Calls that are alike, whether or not each was tiny.
+using RowKey = std::tuple<std::string, std::string, Phase, bool, bool, std::int64_t>;
+RowKey key_of(const OpProfileRow& row) {
+  return {row.name, row.shape, row.phase, row.backward, row.recompute, row.elements};
+}
+
+/// Of two the smaller: what another program adds is no operator's time.
+double lower_median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::map<RowKey, double> seconds_a_call(const OpProfile& profile) {
+  std::map<RowKey, std::pair<double, double>> sums;
+  for (const OpProfileRow& row : profile.rows) {
+    auto& [seconds, calls] = sums[key_of(row)];
+    seconds += row.self.value;
+    calls += static_cast<double>(row.calls);
+  }
+  std::map<RowKey, double> means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / std::max(sum.second, 1.0);
+  return means;
+}
+
+/// Seconds of all operators in the middle one of the profiles.
+double middle_sum(const std::vector<OpProfile>& profiles) {
+  std::vector<double> sums;
+  for (const OpProfile& profile : profiles) {
+    sums.push_back(0);
+    for (const OpProfileRow& row : profile.rows) sums.back() += row.self.value;
+  }
+  return lower_median(std::move(sums));
+}
+
+/// Bytes that an operator moves for each element of its largest argument: two read, one written.
+constexpr double bytes_an_element = 12;
+
+/// The same of an operator that only moves data: all that is beyond the moving, where it is known
+/// how fast that is.
+double starting_of_mover(const OpProfileRow& row, std::optional<double> bytes_per_second) {
+  const double least = starting_of(row);
+  if (!bytes_per_second || row.elements == 0) return least;
+  const double moving = static_cast<double>(row.calls) * static_cast<double>(row.elements) *
+                        bytes_an_element / *bytes_per_second;
+  return std::max(least, row.self.value - moving);
+}
+
+/// Adds one profile's operators.
+void add_rows(OpTimes& sum, const OpProfile& profile, std::optional<double> bytes_per_second) {
+  for (const OpProfileRow& row : profile.rows) {
+    if (!is_compute(row.phase)) continue;
+    const double self = row.self.value;
+    if (row.across_devices) {
+      sum.copies += self;
+      continue;
+    }
+    if (row.recompute) {
+      sum.recompute += self;
+      continue;
+    }
+    sum.calls += static_cast<double>(row.calls);
+    if (row.phase == Phase::other) sum.in_other += self;
+    switch (row.kind) {
+      case OpKind::compute:
+        sum.compute += self;
+        sum.flops += static_cast<double>(row.flops);
+        if (!is_linear(row)) sum.starting_others += starting_of(row);
+        break;
+      case OpKind::memory:
+      case OpKind::tiny:
+        (is_small(row) ? sum.small : sum.memory) += self;
+        (is_small(row) ? sum.starting_small : sum.starting_others) +=
+            starting_of_mover(row, bytes_per_second);
+        break;
+      case OpKind::unknown:
+        sum.unknown += self;
+        break;
+    }
+  }
+}
+
+/// The time between operators: in the middle one of the profiles, as the operators' own.
+void add_gaps(OpTimes& sum, const std::vector<OpProfile>& profiles) {
+  std::vector<double> between;
+  std::vector<double> recompute;
+  for (const OpProfile& profile : profiles) {
+    between.push_back(0);
+    recompute.push_back(0);
+    for (const IdleSpan& gap : profile.gaps) {
+      if (!is_compute(gap.phase)) continue;
+      if (gap.recompute) {
+        recompute.back() += gap.time.value;  // a checkpoint's own code takes long
+      } else if (gap.pause) {
+        sum.pauses += gap.time.value / static_cast<double>(profiles.size());
+      } else {
+        between.back() += gap.time.value;
+      }
+    }
+  }
+  sum.between = lower_median(std::move(between));
+  sum.recompute += lower_median(std::move(recompute));
+}
+
+}  // namespace
+
+bool is_linear(const OpProfileRow& row) {
+  const auto named = [&](std::string_view part) {
+    return row.name.find(part) != std::string::npos;
+  };
+  return row.kind == OpKind::compute && row.flops > 0 && (named("aten::mm") || named("aten::addmm"));
+}
+
+bool is_small(const OpProfileRow& row) {
+  return row.kind == OpKind::tiny ||
+         row.self.value < small_call_seconds * static_cast<double>(row.calls);
+}
+
+double starting_of(const OpProfileRow& row) {
+  return std::min(row.self.value, start_seconds * static_cast<double>(row.calls));
+}
+
+std::vector<OpProfile> typical(std::vector<OpProfile> profiles) {
+  if (profiles.size() < 2) return profiles;
+  const double together = middle_sum(profiles);
+  std::map<RowKey, std::vector<double>> all;
+  for (const OpProfile& profile : profiles) {
+    for (const auto& [key, seconds] : seconds_a_call(profile)) all[key].push_back(seconds);
+  }
+  for (OpProfile& profile : profiles) {
+    const auto own = seconds_a_call(profile);
+    for (OpProfileRow& row : profile.rows) {
+      const double seconds = own.at(key_of(row));
+      if (seconds > 0) row.self.value *= lower_median(all.at(key_of(row))) / seconds;
+    }
+  }
+  // What slows each profile at another operator is in none of their middles, but in every step.
+  const double sum_of_middles = middle_sum(profiles);
+  if (!(sum_of_middles > 0)) return profiles;
+  for (OpProfile& profile : profiles) {
+    for (OpProfileRow& row : profile.rows) row.self.value *= together / sum_of_middles;
+  }
+  return profiles;
+}
+
+OpTimes op_times(const Evidence& evidence) {
+  OpTimes sum;
+  if (evidence.profiles.empty()) return sum;
+  const std::vector<OpProfile> profiles = typical(evidence.profiles);
+  for (const OpProfile& profile : profiles) {
+    ++sum.profiles;
+    sum.on_device = sum.on_device || profile.on_device;
+    add_rows(sum, profile, evidence.peaks.memory_bytes_per_second);
+  }
+  for (double* value : {&sum.recompute,
+                        &sum.compute,
+                        &sum.memory,
+                        &sum.small,
+                        &sum.unknown,
+                        &sum.in_other,
+                        &sum.copies,
+                        &sum.calls,
+                        &sum.flops,
+                        &sum.starting_small,
+                        &sum.starting_others})
+    *value /= sum.profiles;
+  add_gaps(sum, profiles);
+  return sum;
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// estimate_mfu(): 6 N + 12 L H Q T a token, where N = get_num_params() leaves out the position
+// table.
+#include "../src/closed_form.h"
+
+namespace flopmeter {
+namespace {
+
+Counted count(const Model& model, const Batch& batch, const Training& training) {
+  const WideInt n = count_parameters(model).active - position_parameters(model);
+  return parameters_and_attention(model, batch, training, n, Policy::Pairs::full);
+}
+
+}  // namespace
+
+extern constinit const Convention convention_nanogpt{
+    .name = "nanogpt",
+    .help = "6 N + 12 L H Q T a token, N without position embeddings",
+    .source = "https://github.com/karpathy/nanoGPT/blob/master/model.py",
+    .count = count};
+
+}  // namespace flopmeter

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// estimate(): a model, a batch and a convention in; FLOPs, parameters, time at peak and utilization
+// out.  The object behind `flopmeter estimate`.
+#pragma once
+
+#include <flopmeter/catalog/convention.h>
+#include <flopmeter/core/json_writer.h>
+#include <flopmeter/core/peak_table.h>
+#include <flopmeter/core/result.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace flopmeter {
+
+struct EstimateRequest {
+  Batch batch;
+  Training training;
+  std::string convention = "model-v1";
+  Dtype dtype = Dtype::bf16;
+  std::optional<PeakTable> peaks;  ///< empty: no device was named
+  std::int64_t devices = 1;
+  std::optional<Seconds> step_seconds;
+  std::optional<double> tokens_per_second;  ///< of all devices together; instead of step_seconds
+};
+
+struct Rates {
+  std::optional<Seconds> step_seconds;
+  std::optional<double> tokens_per_second;
+  std::optional<double> tflops_per_device;
+  std::optional<double> mfu;
+  std::optional<double> hfu;
+  std::optional<Seconds> ideal_step_seconds;  ///< all devices at peak
+};
+
+struct Estimate {
+  std::string model;
+  std::string family;
+  ParameterCounts parameters;
+  WideInt sequences = 0;
+  WideInt tokens = 0;
+  WideInt visual_tokens = 0;
+  WideInt attention_pairs = 0;  ///< causal pairs of one head of one layer, over all sequences
+  std::string convention;
+  Breakdown parts;
+  Flops forward;
+  Flops backward;
+  Flops model_flops;
+  Flops recompute;
+  Flops hardware_flops;
+  Dtype dtype = Dtype::bf16;
+  std::int64_t devices = 1;
+  std::optional<PeakTable> peaks;
+  Rates rates;
+  std::vector<std::string> notes;
+};
+
+/// Empty batches, sizes beyond reason and contradicting options are errors.
+Result<Estimate> estimate(const Model& model, const EstimateRequest& request);
+
+/// The object of `estimate --json`.
+void write_json(JsonWriter& json, const Estimate& estimate);
+
+}  // namespace flopmeter

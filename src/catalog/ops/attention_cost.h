@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention as fused operators are called: where each has its arguments, and what they say of the
+// mask.
+//
+// Lengths of packed sequences live on the device and are not read.  With all sequences as long as
+// the longest the pairs are known all the same; otherwise they are bounded by the longest and
+// called unknown.
+#pragma once
+
+#include <flopmeter/catalog/op_rule.h>
+#include <flopmeter/catalog/operations.h>
+
+#include <algorithm>
+
+namespace flopmeter {
+
+/// The places of an operator's arguments; -1 for those it has not.
+struct AttentionPlaces {
+  int query = 0;     ///< keys and values follow
+  int mask = -1;     ///< a tensor of masks or biases
+  int starts = -1;   ///< where packed sequences of queries start, then those of keys
+  int longest = -1;  ///< the longest of them, queries and keys
+  int used = -1;     ///< a tensor that says how many keys are used
+  int pages = -1;    ///< a tensor of pages: keys are a pool, whose shape says nothing of a call
+  int chunk = -1;    ///< a size of chunks; 0 is none
+  int causal =
+      -1;  ///< 1 aligns the mask at the first position or as `bottom_right` says, 2 at the last
+  int window = -1;  ///< keys to the left, then to the right, of a query; negative is unlimited
+  int causal_window = -1;  ///< keys to the left, the query's own included; 0 is unlimited
+  bool bottom_right = false;
+  bool heads_first = false;  ///< [batch, heads, length, size], else [batch, length, heads, size]
+  bool backward = false;
+};
+
+/// Pairs of one sequence.
+inline WideInt attention_pairs(const OpCall& call,
+                               const AttentionPlaces& at,
+                               std::int64_t queries,
+                               std::int64_t keys) {
+  const std::int64_t everything = queries + keys;
+  const auto limit = [&](int place) {
+    const std::int64_t keys_away = call.arg(place).number_or(-1);
+    return keys_away < 0 ? everything : std::min(keys_away, everything);
+  };
+  const std::int64_t causal = call.arg(at.causal).number_or(0);
+  std::int64_t left = at.window < 0 ? everything : limit(at.window);
+  std::int64_t right = at.window < 0 ? everything : limit(at.window + 1);
+  if (causal != 0) right = 0;
+  if (const std::int64_t size = call.arg(at.causal_window).number_or(0); size > 0) left = size - 1;
+  const bool at_the_end = at.bottom_right || causal == 2;
+  return band_pairs(queries, keys, (at_the_end ? keys - queries : 0) + right, left + right + 1);
+}
+
+inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionPlaces& at) {
+  const Arg q = call.arg(at.query);
+  const Arg k = call.arg(at.query + 1);
+  const Arg v = call.arg(at.query + 2);
+  if (!q.is_tensor() || !k.is_tensor(q.rank) || !v.is_tensor(q.rank)) return std::nullopt;
+  if (q.rank != 4 && q.rank != 3) return std::nullopt;
+  if (call.arg(at.pages).is_tensor() || call.arg(at.chunk).number_or(0) > 0) return std::nullopt;
+  const int heads = at.heads_first && q.rank == 4 ? -3 : -2;
+  const int length = heads == -3 ? -2 : -3;
+  const WideInt batch = q.rank == 4 ? q[0] : 1;
+  Attention op{.heads = q[heads],
+               .kv_heads = k[heads],
+               .d_qk = q[-1],
+               .d_v = v[-1],
+               .queries = batch * q[length],
+               .keys = (k.rank == 4 ? k[0] : 1) * WideInt{k[length]}};
+  AttentionPairs known = AttentionPairs::exact;
+
+  const Arg starts = call.arg(at.starts);
+  if (starts.is_tensor(1) && starts[0] > 0) {
+    const Arg max_q = call.arg(at.longest);
+    const Arg max_k = call.arg(at.longest + 1);
+    if (!max_q.is_number() || !max_k.is_number()) return std::nullopt;
+    const WideInt sequences = starts[0] - 1;
+    op.pairs = std::min({sequences * attention_pairs(call, at, max_q.integer, max_k.integer),
+                         op.queries * max_k.integer,
+                         op.keys * max_q.integer});
+    const bool even =
+        op.queries == sequences * max_q.integer && op.keys == sequences * max_k.integer;
+    if (!even) known = AttentionPairs::unknown;
+  } else {
+    if (q.rank != 4) return std::nullopt;
+    op.pairs = batch * attention_pairs(call, at, q[length], k[length]);
+  }
+  if (call.arg(at.used).is_tensor()) known = AttentionPairs::unknown;
+  // A mask tensor hides which pairs count: all are computed.
+  const Arg mask = call.arg(at.mask);
+  if (mask.is_tensor() && mask.rank > 0 && mask.elements() > 0) known = AttentionPairs::full;
+
+  // Fused kernels compute the scores once more in the backward pass, and read and write twice what
+  // forward does.
+  const Bytes bytes = bytes_moved(op, q.dtype);
+  if (!at.backward)
+    return OpCost{.executed = flops(op), .model = flops(op), .bytes = bytes, .pairs = known};
+  return OpCost{.executed = flash_backward_flops(op),
+                .model = model_backward_flops(op),
+                .bytes = 2 * bytes,
+                .pairs = known};
+}
+
+template <AttentionPlaces at>
+std::optional<OpCost> add_attention(const OpCall& call) {
+  return attention_cost(call, at);
+}
+
+/// A rule whose compute dtype is that of the queries.
+template <AttentionPlaces at>
+constexpr OpRule attention_rule(std::string_view name) {
+  return {.name = name, .flop_cost = add_attention<at>, .dtype_argument = at.query};
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mamba-2's scan under the dispatcher name that wrappers of mamba_ssm's Triton kernels give it.
+// Supported as the recurrence needs it, token by token, whatever the chunks in which a kernel computes
+// it.
+#include <flopmeter/catalog/op_rule.h>
+#include <flopmeter/catalog/operations.h>
+
+#include <array>
+
+namespace flopmeter {
+namespace {
+
+/// x [batch, length, heads, size] at `x`, B [batch, length, groups, state] at `b`; C is like B, the
+/// result like x.
+template <int x_at, int b_at, int times>
+std::optional<OpCost> scan(const OpCall& call) {
+  const Arg x = call.arg(x_at);
+  const Arg b = call.arg(b_at);
+  if (!x.is_tensor(4) || !b.is_tensor(4)) return std::nullopt;
+  const StateSpaceScan op{
+      .tokens = WideInt{x[0]} * x[1], .inner = WideInt{x[2]} * x[3], .state = b[3]};
+  const Flops work = times * flops(op);
+  return OpCost{.executed = work,
+                .model = work,
+                .bytes = {2 * WideInt{times} * (x.elements() + b.elements()) * x.bits() / 8}};
+}
+
+constexpr std::array rules = {
+    OpRule{.name = "mamba_ssm::ssm_chunk_scan_combined_fwd", .flop_cost = scan<0, 3, 1>},
+    OpRule{.name = "mamba_ssm::ssm_chunk_scan_combined_bwd",
+           .flop_cost = scan<1, 4, 2>,
+           .dtype_argument = 1},
+};
+
+// 2 x 3 tokens, 4 heads of 8, one group of state 16: 7 * 6 * 32 * 16 FLOPs; 2 * (192 + 96)
+// elements.
+constexpr std::array examples = {
+    OpExample{.op = "mamba_ssm::ssm_chunk_scan_combined_fwd",
+              .call = "bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] 256",
+              .executed = 21504,
+              .model = 21504,
+              .bytes = 1152},
+    OpExample{.op = "mamba_ssm::ssm_chunk_scan_combined_bwd",
+              .call = "bf16[2,3,4,8] bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] "
+                      "bf16[2,3,4,8] 256",
+              .executed = 43008,
+              .model = 43008,
+              .bytes = 2304},
+};
+
+}  // namespace
+
+extern constinit const OpFamily op_state_space{
+    .name = "state_space",
+    .help = "7 x tokens x inner x state forward, twice that backward",
+    .source = "Megatron-LM, megatron/training/training.py, FLOPs of a mamba layer",
+    .rules = rules,
+    .examples = examples};
+
+}  // namespace flopmeter

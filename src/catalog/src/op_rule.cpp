@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/catalog/op_rule.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace flopmeter {
+namespace {
+
+std::vector<const OpRule*> sorted_rules() {
+  std::vector<const OpRule*> rules;
+  for (const OpFamily* family : op_families()) {
+    for (const OpRule& rule : family->rules) rules.push_back(&rule);
+  }
+  std::sort(rules.begin(), rules.end(), [](const OpRule* a, const OpRule* b) {
+    return a->name < b->name;
+  });
+  return rules;
+}
+
+const OpRule* find_exactly(std::string_view name) {
+  static const std::vector<const OpRule*>& rules = *new std::vector<const OpRule*>(sorted_rules());
+  const auto at = std::lower_bound(
+      rules.begin(), rules.end(), name, [](const OpRule* rule, std::string_view wanted) {
+        return rule->name < wanted;
+      });
+  return at != rules.end() && (*at)->name == name ? *at : nullptr;
+}
+
+// With at most 2^40 elements a tensor and 2^31 a number, the largest flop_cost (two tensors and a
+// number) stays below 2^112.
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+constexpr std::int64_t largest_number = std::int64_t{1} << 31;
+
+bool is_plausible(const Arg& arg) {
+  switch (arg.kind) {
+    case Arg::Kind::none:
+      return true;
+    case Arg::Kind::integer:
+      return arg.integer <= largest_number && arg.integer >= -largest_number;
+    case Arg::Kind::list:
+      return std::all_of(arg.values, arg.values + arg.rank, [](std::int64_t item) {
+        return item <= largest_number && item >= -largest_number;
+      });
+    case Arg::Kind::tensors:
+      return std::all_of(arg.items, arg.items + arg.rank, is_plausible);
+    case Arg::Kind::tensor:
+      break;
+  }
+  WideInt elements = 1;  // as if nothing were empty: an extent of 0 hides no absurd one
+  for (int i = 0; i < arg.rank; ++i) {
+    if (arg.values[i] < 0 || arg.values[i] > most_elements) return false;
+    elements *= std::max<std::int64_t>(arg.values[i], 1);
+    if (elements > most_elements) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const OpRule* find_op_rule(std::string_view name) {
+  if (const OpRule* rule = find_exactly(name)) return rule;
+  std::string_view base = name.substr(0, name.find('.'));
+  if (const OpRule* rule = find_exactly(base)) return rule;
+  if (!base.ends_with('_')) return nullptr;
+  base.remove_suffix(1);
+  return find_exactly(base);
+}
+
+std::optional<OpCost> unknown_cost(const OpCall& /*call*/) {
+  return std::nullopt;
+}
+
+std::optional<OpCost> checked_flop_cost(const OpRule& rule, const OpCall& call) {
+  const bool plausible =
+      std::all_of(call.args.begin(), call.args.end(), is_plausible) && is_plausible(call.output);
+  return plausible ? rule.flop_cost(call) : std::nullopt;
+}
+
+}  // namespace flopmeter

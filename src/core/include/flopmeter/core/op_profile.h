@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a profile of one step saw: every operator, with its own time.  Adapters make it, the monitor
+// stores it, the diagnosis and the roofline read it.
+#pragma once
+
+#include <flopmeter/core/json_writer.h>
+#include <flopmeter/core/phase.h>
+#include <flopmeter/core/units.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// What an operator's time is worth.
+enum class OpKind : std::uint8_t {
+  compute,   ///< bears FLOPs and has a rule
+  memory,   ///< bears none: moves data
+  tiny,     ///< the calls among those that were too short to be worth their launch
+  unknown,  ///< from a library whose operators have no rule: may bear FLOPs that nobody counts
+};
+inline constexpr std::size_t op_kind_count = 4;
+std::string_view to_string(OpKind kind);
+std::optional<OpKind> parse_op_kind(std::string_view text);
+
+struct OpProfileRow {
+  std::string name;
+  OpKind kind = OpKind::memory;
+  std::uint64_t calls = 0;
+  Seconds self;  ///< without the operators it called
+  std::int64_t elements =
+      0;                  ///< of its largest argument, to the power of two below; 0 without tensors
+  bool backward = false;  ///< inside an autograd node
+  Phase phase = Phase::other;   ///< what the training loop was doing
+  bool recompute = false;       ///< in backward, but it is forward once more
+  bool across_devices = false;  ///< its arguments lay on host and device: a copy between them
+  std::string shape;            ///< of a compute operator's tensors: "[512,256] [256,1024]"
+  std::uint64_t flops = 0;      ///< executed, of all calls; compute operators only
+  std::uint64_t bytes = 0;      ///< least memory traffic of all calls; compute operators only
+};
+
+/// Time of the training thread and of autograd's nodes in which no operator ran: Python, autograd
+/// and the dispatcher on the way from one operator to the next.
+struct IdleSpan {
+  Phase phase = Phase::other;  ///< of the operator after it
+  bool recompute = false;      ///< on the way to one that computes again
+  bool pause = false;          ///< those that are longer than that way takes
+  std::uint64_t count = 0;
+  Seconds time;
+};
+
+/// One profile; rows by name, kind, size, pass and phase, longest self time first.
+struct OpProfile {
+  std::int64_t step = 0;  ///< of the record that was profiled
+  double time_unix = 0;   ///< end of that step
+  std::vector<OpProfileRow> rows;
+  std::vector<IdleSpan> gaps;
+  std::uint64_t calls = 0;
+  Seconds wall;            ///< from start to stop
+  Seconds busy;            ///< self time of all operators, summed over threads
+  bool on_device = false;  ///< work was queued on a device: times are the host's, not the kernels'
+
+  [[nodiscard]] Seconds self_time(OpKind kind) const;
+};
+
+/// One line of a profile file; all but the `most` longest rows are added up by kind and phase.
+void write_json(JsonWriter& json, const OpProfile& profile, std::size_t most = 200);
+
+}  // namespace flopmeter

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/finding.h>
+
+namespace flopmeter {
+
+void write_json(JsonWriter& json, const Finding& finding) {
+  json.begin_object()
+      .field("rule", finding.rule)
+      .field("summary", finding.summary)
+      .field("evidence", finding.evidence)
+      .field("recommendation", finding.recommendation)
+      .field("mfu_points", finding.mfu_points)
+      .field("expected_mfu", finding.expected_mfu)
+      .field("confidence", finding.confidence)
+      .field("rank", finding.rank)
+      .end_object();
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CounterTimeline: the last readings of hardware counters, and what they say about the time between
+// two moments.  Steps and readings do not begin together, so the total is taken to grow evenly
+// between two readings, and to go on after the last one as it did before it.
+#pragma once
+
+#include <flopmeter/telemetry/hardware_counters.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace flopmeter {
+
+class CounterTimeline {
+ public:
+  /// Readings come in the order of time; one that is not newer than the last is left out.
+  void add(const CounterReading& reading);
+  /// FLOPs from `start_ns` to `end_ns`; empty without two readings, or where `start_ns` is before
+  /// the first that is kept.
+  [[nodiscard]] std::optional<double> between(std::int64_t start_ns, std::int64_t end_ns) const;
+
+ private:
+  [[nodiscard]] double total_at(std::int64_t ns) const;
+
+  std::vector<CounterReading> readings_;
+};
+
+}  // namespace flopmeter

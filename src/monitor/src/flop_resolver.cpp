@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flop_resolver.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::size_t most_shapes = 4096;  // shapes remembered; then all are forgotten at once
+constexpr double drift_tolerance =
+    0.02;  // a count this far from its prediction means the work has changed
+constexpr double prediction_tolerance = 0.001;  // a prediction this near counts as right
+constexpr int predictions_to_trust = 3;
+
+std::uint64_t sum(const std::array<std::uint64_t, dtype_count>& by_dtype) {
+  std::uint64_t total = 0;
+  for (const auto flops : by_dtype) total += flops;
+  return total;
+}
+
+FlopEstimate scaled(const FlopEstimate& flops, double factor) {
+  if (factor == 1) return flops;
+  FlopEstimate out;
+  const auto scale = [factor](std::uint64_t value) {
+    return static_cast<std::uint64_t>(std::llroundl(static_cast<long double>(value) * factor));
+  };
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    out.model[i] = scale(flops.model[i]);
+    out.hardware[i] = scale(flops.hardware[i]);
+  }
+  out.recompute = scale(flops.recompute);
+  return out;
+}
+
+}  // namespace
+
+void set_flops(StepRecord& record, const FlopEstimate& flops, FlopsProvenance source) {
+  record.model_flops_by_dtype = flops.model;
+  record.hardware_flops_by_dtype = flops.hardware;
+  record.model_flops = Flops{static_cast<WideInt>(sum(flops.model))};
+  record.hardware_flops = Flops{static_cast<WideInt>(sum(flops.hardware))};
+  record.recompute_flops = Flops{static_cast<WideInt>(flops.recompute)};
+  record.flops_source = source;
+}
+
+FlopEstimate flops_of(const StepRecord& record) {
+  return {.model = record.model_flops_by_dtype,
+          .hardware = record.hardware_flops_by_dtype,
+          .recompute = static_cast<std::uint64_t>(record.recompute_flops.value_or(Flops{}).value)};
+}
+
+void FlopResolver::set_counters(Dtype dtype, double factor) {
+  counter_dtype_ = dtype;
+  counter_factor_ = factor;
+  counter_reason_ = {};
+}
+
+void FlopResolver::no_counters(std::string_view reason) {
+  counter_reason_ = reason;
+}
+
+std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
+  if (estimator_ == nullptr || !slot.shape.known()) return std::nullopt;
+  const auto found = estimates_.find(slot.shape.signature);
+  if (found != estimates_.end()) return found->second;
+  const auto made = estimator_->estimate(slot.shape.view(slot.record.micro_batches));
+  if (!made) return std::nullopt;
+  const FlopEstimate own = share_of(*made, world_.size, data_parallel_of(world_), world_.rank);
+  if (estimates_.size() >= most_shapes) estimates_.clear();
+  estimates_.emplace(slot.shape.signature, own);
+  return own;
+}
+
+std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
+                                                  const std::optional<FlopEstimate>& estimated) {
+  if (const auto same = measured_.find(slot.shape.signature); same != measured_.end())
+    return same->second.flops;
+  if (estimated && factor_) return scaled(*estimated, *factor_);
+  if (!estimated && slot.shape.known())
+    return fit_.predict(slot.shape.view(slot.record.micro_batches));
+  return std::nullopt;
+}
+
+void FlopResolver::learn(Slot& slot, const std::optional<FlopEstimate>& estimated) {
+  StepRecord& record = slot.record;
+  const FlopEstimate counted = flops_of(record);
+  const auto predicted = predict(slot, estimated);
+  const auto model = static_cast<double>(sum(counted.model));
+  if (predicted && model > 0) {
+    const double error = std::abs(static_cast<double>(sum(predicted->model)) / model - 1);
+    right_predictions_ = error <= prediction_tolerance ? right_predictions_ + 1 : 0;
+    if (error > drift_tolerance) {
+      record.flops_note =
+          "drift: the count left its prediction by more than 2 %, so what was measured before is "
+          "forgotten";
+      measured_.clear();
+      fit_.clear();
+      factor_.reset();
+      plan_.invalidate();
+    }
+    plan_.set_trusted(right_predictions_ >= predictions_to_trust);
+  }
+  if (estimated && sum(estimated->model) != 0) {
+    factor_ = model / static_cast<double>(sum(estimated->model));
+    record.calibration_error = *factor_ - 1;
+  }
+  if (measured_.size() >= most_shapes) measured_.clear();
+  measured_[slot.shape.signature] = {counted, record.process_step};
+  if (slot.shape.known()) fit_.add(slot.shape.view(record.micro_batches), counted);
+  last_measured_ = record.process_step;
+  record.calibration_age = 0;
+}
+
+void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated) {
+  StepRecord& record = slot.record;
+  const auto same = measured_.find(slot.shape.signature);
+  if (const auto predicted = predict(slot, estimated)) {
+    set_flops(record, *predicted, FlopsProvenance::calibrated);
+    record.calibration_age =
+        record.process_step -
+        (same != measured_.end() ? same->second.process_step : last_measured_);
+    if (factor_) record.calibration_error = *factor_ - 1;
+  } else if (estimated) {
+    set_flops(record, *estimated, FlopsProvenance::estimate);
+    record.flops_note = "nothing was measured yet";
+  } else {
+    record.flops_note = slot.shape.signature != 0 ? "this shape was not measured yet"
+                                                  : "the shape of the batch is not known";
+  }
+}
+
+void FlopResolver::resolve(Slot& slot) {
+  StepRecord& record = slot.record;
+  if (record.flops_source == FlopsProvenance::given) return;
+  // What training costs says nothing of a record that trains nothing.
+  const bool trains = record.tag != StepTag::evaluation && record.tag != StepTag::checkpoint;
+  const auto estimated = trains ? estimate(slot) : std::nullopt;
+  if (estimated) record.estimated_flops = Flops{static_cast<WideInt>(sum(estimated->model))};
+  if (slot.counter_flops && record.step_seconds.value > 0)
+    record.counter_flops_per_second =
+        *slot.counter_flops * counter_factor_ / record.step_seconds.value;
+  if (slot.counted) {
+    if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
+      record.counted_flops = record.model_flops;
+      set_flops(record, *estimated, FlopsProvenance::estimate);
+      record.flops_note =
+          "the count is under half of the estimate: some kernels pass by the dispatcher";
+      return;
+    }
+    if (trains) learn(slot, estimated);
+    if (options_.mode == Mode::hybrid && record.flops_note.empty())
+      record.flops_note = counter_reason_;
+    return;
+  }
+  switch (options_.mode) {
+    case Mode::estimate:
+      if (estimated) set_flops(record, *estimated, FlopsProvenance::estimate);
+      break;
+    case Mode::automatic:
+    case Mode::smart:
+      if (slot.backed_off) record.flops_note = "counting every step passed the budget";
+      if (trains) calibrated(slot, estimated);
+      break;
+    case Mode::hybrid:
+      if (slot.counter_flops) {
+        // What ran is all that a counter sees: HFU's numerator, and no model's.
+        const auto flops =
+            static_cast<std::uint64_t>(std::max(0.0, *slot.counter_flops * counter_factor_));
+        record.hardware_flops = Flops{static_cast<WideInt>(flops)};
+        record.hardware_flops_by_dtype[static_cast<std::size_t>(counter_dtype_)] = flops;
+        record.flops_source = FlopsProvenance::hardware;
+        record.calibration_error = counter_factor_ - 1;
+        break;
+      }
+      record.flops_note = counter_reason_;
+      break;
+    case Mode::profiler:
+      break;
+  }
+  if (record.flops_source == FlopsProvenance::none && estimated && estimator_ != nullptr &&
+      options_.mode == Mode::automatic) {
+    set_flops(record, *estimated, FlopsProvenance::estimate);
+  }
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FlopResolver: gives a record its FLOPs from what there is (a count, a calibration, an estimate, a
+// counter) and says which.  Runs on the writing thread.
+#pragma once
+
+#include "measure_plan.h"
+#include "shape_fit.h"
+#include "slot.h"
+
+#include <flopmeter/core/world.h>
+#include <flopmeter/monitor/options.h>
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace flopmeter {
+
+/// FLOPs of a step put into its record, and taken from it.
+void set_flops(StepRecord& record, const FlopEstimate& flops, FlopsProvenance source);
+FlopEstimate flops_of(const StepRecord& record);
+
+class FlopResolver {
+ public:
+  FlopResolver(Options options, const FlopEstimator* estimator, World world, MeasurePlan& plan)
+      : options_(std::move(options)),
+        estimator_(estimator),
+        world_(std::move(world)),
+        plan_(plan) {}
+
+  void resolve(Slot& slot);
+  /// Hardware counters work: what their FLOPs count as, and known FLOPs over those they saw.
+  void set_counters(Dtype dtype, double factor);
+  /// There are none, or no longer; the reason is static text.
+  void no_counters(std::string_view reason);
+
+ private:
+  /// A count of one shape.
+  struct Measured {
+    FlopEstimate flops;
+    std::int64_t process_step = 0;
+  };
+
+  std::optional<FlopEstimate> estimate(const Slot& slot);
+  [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot,
+                                                    const std::optional<FlopEstimate>& estimated);
+  void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
+  void calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated);
+
+  Options options_;
+  const FlopEstimator* estimator_;
+  World world_;
+  MeasurePlan& plan_;
+  std::unordered_map<std::uint64_t, FlopEstimate> estimates_;
+  std::unordered_map<std::uint64_t, Measured> measured_;
+  ShapeFit fit_;
+  std::optional<double> factor_;  ///< measured over estimated, when last compared
+  std::int64_t last_measured_ = 0;
+  int right_predictions_ = 0;
+  Dtype counter_dtype_ = Dtype::fp32;
+  double counter_factor_ = 1;
+  std::string_view counter_reason_;
+};
+
+}  // namespace flopmeter

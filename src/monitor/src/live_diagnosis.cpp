@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live_diagnosis.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::size_t most_steps = 300;
+constexpr std::size_t least_steps = 20;
+constexpr std::size_t most_profiles = 4;
+constexpr std::int64_t warming_up = 3;  // first steps of a process
+constexpr std::int64_t look_interval_ns = 10'000'000'000;
+
+}  // namespace
+
+void LiveDiagnosis::add(const StepRecord& record) {
+  if (record.process_step < warming_up) return;
+  steps_.push_back(record);
+  if (steps_.size() > most_steps) steps_.pop_front();
+}
+
+void LiveDiagnosis::add(OpProfile profile) {
+  profiles_.push_back(std::move(profile));
+  if (profiles_.size() > most_profiles) profiles_.pop_front();
+}
+
+std::vector<Finding> LiveDiagnosis::findings() const {
+  if (steps_.size() < least_steps) return {};
+  Evidence evidence;
+  evidence.steps.assign(steps_.begin(), steps_.end());
+  evidence.profiles.assign(profiles_.begin(), profiles_.end());
+  evidence.peaks = peaks_;
+  evidence.processors = static_cast<int>(std::thread::hardware_concurrency());
+  auto diagnosis = diagnose(evidence);
+  return diagnosis ? std::move((*diagnosis).findings) : std::vector<Finding>{};
+}
+
+std::optional<std::vector<Finding>> LiveDiagnosis::look(std::int64_t now_ns) {
+  if (looked_ns_ == 0) looked_ns_ = now_ns;
+  if (now_ns - looked_ns_ < look_interval_ns) return std::nullopt;
+  looked_ns_ = now_ns;
+  auto found = findings();
+  std::vector<std::string> rules;
+  rules.reserve(found.size());
+  for (const Finding& finding : found) rules.push_back(finding.rule);
+  std::sort(rules.begin(), rules.end());
+  const bool stands = rules == seen_;
+  seen_ = rules;
+  if (!stands || rules == said_) return std::nullopt;
+  said_ = std::move(rules);
+  return found;
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flopmeter/core/utilization.h>
+#include <flopmeter/core/step_record.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace flopmeter {
+
+/// What an earlier start on the same directory left behind.
+struct EarlierRun {
+  double first_start_unix = 0;
+  double productive_seconds = 0;
+  std::int64_t last_step = 0;
+};
+
+/// Figures over the last log interval and over the whole run, side by side.  Tagged steps stay out
+/// of both.
+class RunStatistics {
+ public:
+  RunStatistics(int window, double start_unix, std::optional<EarlierRun> earlier);
+
+  /// Fills the record's window, run and goodput fields.
+  void add(StepRecord& record);
+
+ private:
+  /// Of one step: its time, and what was known of it.
+  struct Entry {
+    double seconds = 0;
+    double ideal_seconds = 0;  ///< mfu x time
+    double mfu_time = 0;       ///< time of steps with an MFU
+    double tflop = 0;
+    double flop_time = 0;
+    double tokens = 0;
+    double token_time = 0;
+  };
+  static Entry entry_of(const StepRecord& record);
+  static void accumulate(Entry& sum, const Entry& entry);
+
+  std::vector<Entry> window_;
+  std::size_t next_ = 0;
+  Entry in_window_;
+  Entry in_run_;
+  double start_unix_;
+  double productive_ = 0;
+  std::optional<EarlierRun> earlier_;
+  bool first_ = true;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The recorder's profiles of all operators, on the few steps that are tagged so.
+#include "step_recorder.h"
+
+#include <algorithm>
+
+namespace flopmeter {
+
+/// The one thing here that may allocate and lock: on the few steps that are profiled, and tagged
+/// so.
+void StepRecorder::start_profile() noexcept {
+  if (profiling_) stop_profile(clock_.monotonic());  // of a step that was left open
+  if (source_ == nullptr || now_.record.tag != StepTag::train ||
+      !profile_plan_.wants(process_steps_))
+    return;
+  try {
+    profiling_ = source_->begin_profile();
+  } catch (...) {
+    profiling_ = false;
+  }
+  if (profiling_) {
+    now_.record.tag = StepTag::profile;
+  } else {
+    profile_plan_.profiled(process_steps_, 0);  // not this time
+  }
+}
+
+void StepRecorder::stop_profile(std::int64_t now) noexcept {
+  const std::int64_t step_ns =
+      now - now_.start_ns - phase_ns_[static_cast<std::size_t>(Phase::data)];
+  if (!profiling_) {
+    if (now_.record.tag == StepTag::train) train_step_ns_ = step_ns;
+    return;
+  }
+  profiling_ = false;
+  const double before = static_cast<double>(std::max<std::int64_t>(train_step_ns_, 1));
+  profile_plan_.profiled(process_steps_, static_cast<double>(step_ns) / before - 1);
+  try {
+    auto seen = source_->end_profile();
+    if (!seen) return;
+    seen->step = now_.record.step;
+    seen->time_unix = static_cast<double>(clock_.unix_time()) / 1e9;
+    const std::unique_ptr<OpProfile> untaken{profile_.exchange(
+        std::make_unique<OpProfile>(*std::move(seen)).release(), std::memory_order_acq_rel)};
+  } catch (...) {  // no memory: no profile
+  }
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stalled, failing and killed outputs: the run goes on, and what was written can be read.
+#include "reliability.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+#include <thread>
+
+namespace flopmeter {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+/// Takes records as fast as a stalled device does.
+class StalledSink final : public Sink {
+ public:
+  Result<void> write(const StepRecord& /*record*/) override {
+    std::this_thread::sleep_for(10s);
+    return {};
+  }
+};
+
+TEST(Outputs, a_write_that_never_returns_delays_nobody) {
+  TemporaryDirectory directory;
+  Connections connections;
+  connections.sinks.push_back(std::make_unique<StalledSink>());
+  connections.warn = [](const std::string&) {};
+  auto monitor = Monitor::start(negative(directory), std::move(connections));
+  for (int i = 0; i < 5000; ++i) six_phases(*monitor);
+  EXPECT_GT(monitor->status().dropped, 1000U);
+  const auto start = std::chrono::steady_clock::now();
+  monitor->finish();
+  EXPECT_LT(seconds_since(start), 2.0);
+}
+
+TEST(Outputs, a_fifo_without_a_reader_is_counted_and_passed_by) {
+  TemporaryDirectory directory;
+  const std::string fifo = directory.path() + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  Options options = negative(directory);
+  options.sinks = {"jsonl:" + fifo};
+  Connections connections;
+  std::vector<std::string> said;
+  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  auto monitor = Monitor::start(options, std::move(connections));
+  for (int i = 0; i < 100; ++i) six_phases(*monitor);
+  const auto start = std::chrono::steady_clock::now();
+  monitor->finish();
+  EXPECT_LT(seconds_since(start), 2.0);
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_THAT(said[0], HasSubstr("fifo"));
+  EXPECT_EQ(read_records(directory).size(), 100U);
+}
+
+TEST(Outputs, a_fifo_whose_reader_sleeps_and_dies_ends_nothing) {
+  TemporaryDirectory directory;
+  const std::string fifo = directory.path() + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int reader = open(fifo.c_str(), O_RDONLY | O_NONBLOCK);  // never reads
+  Options options = negative(directory);
+  options.sinks = {"jsonl:" + fifo};
+  Connections connections;
+  connections.warn = [](const std::string&) {};
+  auto monitor = Monitor::start(options, std::move(connections));
+  for (int i = 0; i < 300; ++i) six_phases(*monitor);
+  std::this_thread::sleep_for(50ms);
+  close(reader);
+  for (int i = 0; i < 300; ++i) six_phases(*monitor);
+  const auto start = std::chrono::steady_clock::now();
+  monitor->finish();
+  EXPECT_LT(seconds_since(start), 2.0);
+  EXPECT_EQ(read_records(directory).size(), 600U);
+}
+
+/// A sink that throws what it likes.
+class ThrowingSink final : public Sink {
+ public:
+  Result<void> write(const StepRecord& record) override {
+    if (record.step % 2 == 0) throw 42;  // NOLINT(hicpp-exception-baseclass)
+    throw std::runtime_error{"no"};
+  }
+};
+
+TEST(Outputs, what_a_sink_throws_is_counted_and_said_once) {
+  TemporaryDirectory directory;
+  std::vector<std::string> said;
+  Connections connections;
+  connections.sinks.push_back(std::make_unique<ThrowingSink>());
+  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  auto monitor = Monitor::start(negative(directory), std::move(connections));
+  for (int i = 0; i < 50; ++i) six_phases(*monitor);
+  monitor->finish();
+  // A machine that stands still may also have it said that the end took too long.
+  EXPECT_THAT(said, testing::Contains(testing::HasSubstr("it is tried again")).Times(1));
+  EXPECT_EQ(monitor->status().failed_writes, 50U);
+  EXPECT_EQ(read_records(directory).size(), 50U);
+  EXPECT_EQ(read_records(directory).back()["failed_writes"], 49);
+}
+
+TEST(Outputs, a_file_size_limit_ends_nothing) {
+  if (!children_may_start_threads) GTEST_SKIP() << "not under a sanitizer";
+  TemporaryDirectory directory;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const rlimit small{20'000, 20'000};
+    setrlimit(RLIMIT_FSIZE, &small);  // writes beyond it would send SIGXFSZ
+    Connections connections;
+    connections.warn = [](const std::string&) {};
+    auto monitor = Monitor::start(everything(directory), std::move(connections));
+    if (!monitor) _exit(2);
+    for (int i = 0; i < 500; ++i) six_phases(*monitor);
+    monitor->finish();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_GT(read_records(directory).size(), 5U);  // and every line of it parses
+  EXPECT_LE(
+      std::filesystem::file_size(directory.path() + "/" + directory.names("records_").front()),
+      20'000U);
+}
+
+TEST(Outputs, no_descriptors_left_ends_nothing) {
+  if (!children_may_start_threads) GTEST_SKIP() << "not under a sanitizer";
+  TemporaryDirectory directory;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const rlimit few{4, 4};
+    setrlimit(RLIMIT_NOFILE, &few);
+    Connections connections;
+    connections.warn = [](const std::string&) {};
+    auto monitor = Monitor::start(everything(directory), std::move(connections));
+    if (!monitor) _exit(2);
+    for (int i = 0; i < 100; ++i) six_phases(*monitor);
+    monitor->finish();
+    _exit(monitor->status().failed_writes > 0 ? 0 : 3);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Outputs, a_killed_run_stays_readable_and_loses_less_than_a_second) {
+  if (!children_may_start_threads) GTEST_SKIP() << "not under a sanitizer";
+  const int kills = long_form() ? 200 : 12;
+  std::mt19937 random{11};  // NOLINT(cert-msc32-c): the same moments every time
+  for (int i = 0; i < kills; ++i) {
+    TemporaryDirectory directory;
+    const pid_t child = fork();
+    if (child == 0) {
+      auto monitor = Monitor::start(everything(directory));
+      while (true) {
+        six_phases(*monitor);
+        usleep(1000);
+      }
+    }
+    while (read_records(directory).size() < 100) {
+      ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "the run ended by itself";
+      usleep(2000);
+    }
+    usleep(static_cast<useconds_t>(random() % 50'000));
+    kill(child, SIGKILL);
+    const double killed = static_cast<double>(unix_nanoseconds()) / 1e9;
+    waitpid(child, nullptr, 0);
+    const auto records = read_records(directory);  // parses all but a torn last line
+    ASSERT_GE(records.size(), 100U);
+    EXPECT_LT(killed - records.back()["time_unix"].get<double>(), 1.0);
+    for (const auto& name : directory.names("perf_summary_")) {
+      if (!name.ends_with(".tmp")) {
+        EXPECT_FALSE(
+            Json::parse(read_file(directory.path() + "/" + name), nullptr, false).is_discarded());
+      }
+    }
+    const std::string log = read_file(directory.path() + "/training_log.json");
+    if (!log.empty()) {
+      EXPECT_FALSE(Json::parse(log, nullptr, false).is_discarded());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flopmeter

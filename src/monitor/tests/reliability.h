@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of harmlessness share: a loop with all file outputs on.  FLOPMETER_LONG=1 runs
+// their long forms.
+#pragma once
+
+#include "support.h"
+
+#include <chrono>
+#include <cstdlib>
+
+namespace flopmeter {
+
+inline bool long_form() {
+  return std::getenv("FLOPMETER_LONG") != nullptr;
+}
+
+// The thread sanitizer ends a forked child that starts a thread.  Sanitizers keep locks of their
+// own, which a fork leaves held where the writer was just allocating (seen in the address
+// sanitizer), and they need descriptors of their own.  The optimised build runs these tests.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool children_may_start_threads = false;
+#else
+constexpr bool children_may_start_threads = true;
+#endif
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+inline void six_phases(Monitor& monitor) {
+  monitor.begin_step({.samples = 8, .tokens = 8192});
+  for (const Phase phase : {Phase::data, Phase::forward, Phase::backward}) {
+    monitor.begin_phase(phase);
+    monitor.end_phase(phase);
+  }
+  monitor.end_step();
+}
+
+inline Options everything(const TemporaryDirectory& directory) {
+  Options options = negative(directory);
+  options.tensorboard = true;
+  options.csv = true;
+  options.breakdown = true;
+  options.sinks = {"training_log"};
+  return options;
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the monitor's tests share: a directory that goes away, a clock turned by hand, and records
+// read back.
+#pragma once
+
+#include "../../../tests/support/files.h"
+
+#include <flopmeter/monitor/monitor.h>
+
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+namespace flopmeter {
+
+using Json = nlohmann::json;
+
+inline std::vector<Json> parse_lines(const std::string& text) {
+  std::vector<Json> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    lines.push_back(Json::parse(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// Records of the n-th start in the directory, oldest first.
+inline std::vector<Json> read_records(const TemporaryDirectory& directory, std::size_t start = 0) {
+  auto files = directory.names("records_");
+  std::erase_if(files, [](const std::string& name) { return !name.ends_with(".jsonl"); });
+  return start < files.size() ? parse_lines(read_file(directory.path() + "/" + files[start]))
+                              : std::vector<Json>{};
+}
+
+inline Options negative(const TemporaryDirectory& directory) {
+  Options options;
+  options.directory = directory.path();
+  options.console = false;
+  return options;
+}
+
+/// Stands still until it is told.
+struct HandClock {
+  static inline std::atomic<std::int64_t> now_ns{1'000};
+  static inline std::atomic<std::int64_t> unix_base{0};
+  static void reset(std::int64_t unix_ns = 1'700'000'000'000'000'000) {
+    now_ns = 1'000;
+    unix_base = unix_ns;
+  }
+  static void advance(std::int64_t ns) { now_ns += ns; }
+  static Clock clock() {
+    return {.monotonic = []() noexcept { return now_ns.load(); },
+            .unix_time = []() noexcept { return unix_base.load() + now_ns.load() - 1'000; }};
+  }
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,233 @@
+// Curves over the run: the mean of each bucket of steps as a line, its lowest and highest value as a band.
+const charts = [];
+let axis = "step";
+let window_ = null;
+
+// On an axis, ticks are round: fewer digits do.
+const onAxis = {
+  ratio: value => fixed(100 * value, value && Math.abs(value) < 0.01 ? 1 : 0) + " %",
+  bytes: value => bytes(value).replace(".0 ", " "),
+  seconds: value => duration(value).replace(/\.0+ /, " "),
+  "per second": value => si(value).replace(/\.0+(?=$| )/, ""),
+};
+const shown = {
+  ratio: percent,
+  bytes,
+  seconds: duration,
+  "per second": value => value < 100 ? fixed(value, 2) : whole(value),
+  "TFLOP/s": value => unit(value * 1e12, "FLOP/s"),
+};
+onAxis["TFLOP/s"] = value => shown["TFLOP/s"](value).replace(/\.0+(?= )/, "");
+const curveNames = {mfu: "MFU", hfu: "HFU", tokens_per_second: "tokens/s", samples_per_second: "samples/s",
+  step_seconds: "step time", tflops_per_device: "model FLOP/s", "memory_bytes.rss": "process",
+  "memory_bytes.device": "device, allocated", "memory_bytes.device_reserved": "device, reserved"};
+const curveColours = {hfu: "second", "memory_bytes.device": "second", "memory_bytes.device_reserved": "good"};
+const curveColor = curve => curve.field.startsWith("phases.") ? curve.field.slice(7) : curveColours[curve.field] || "accent";
+
+const place = (timeline, i) => axis === "step" ? timeline.step[i] : (timeline.time[i] - timeline.time[0]);
+// Curves without extremes are parts of a whole: they are stacked.
+const stacks = curves => !curves[0].low;
+const rowsOf = (timeline, curves) => timeline.step.map((_, i) =>
+  [place(timeline, i), ...curves.map(curve => stacks(curves) ? curve.mean[i] : [curve.low[i], curve.mean[i], curve.high[i]])]);
+const axisText = value => axis === "step" ? Number.isInteger(value) ? whole(value) : "" : duration(value).replace(/\.0+ | 0+ (s|min)$/, " ");
+// Time is counted in sixties.
+const timeSteps = [0.001, 0.01, 0.1, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200].concat([1, 2, 5, 10, 20, 50, 100, 200].map(days => 86400 * days));
+const ticks = (low, high, pixels, options, ...more) => {
+  if (axis === "step") return Dygraph.numericLinearTicks(low, high, pixels, options, ...more);
+  const step = timeSteps.find(one => pixels / ((high - low) / one) > 90) || timeSteps.at(-1);
+  const marks = [];
+  for (let i = Math.ceil(low / step); i * step <= high; ++i) marks.push({v: i * step, label: axisText(i * step)});
+  return marks;
+};
+const axisName = () => axis === "step" ? "step" : "time since the first step";
+const inWindow = (timeline, i) => !window_ || (place(timeline, i) >= window_[0] && place(timeline, i) <= window_[1]);
+
+// Of what can be seen, or of the bucket pointed at.
+const rangeOf = (timeline, curve, i) => {
+  if (!curve.low) return [null, null];
+  if (i !== null) return [curve.low[i], curve.high[i]];
+  let [low, high] = [Infinity, -Infinity];
+  curve.mean.forEach((mean, j) => {
+    if (!known(mean) || !inWindow(timeline, j)) return;
+    low = Math.min(low, curve.low[j]);
+    high = Math.max(high, curve.high[j]);
+  });
+  return [low, high];
+};
+const fillLegend = ({legend, title, timeline, curves}, i) => {
+  legend.replaceChildren(h("h3", {}, title));
+  for (const curve of [...curves].reverse()) {
+    const format = shown[curve.unit] || si;
+    const [low, high] = rangeOf(timeline, curve, i);
+    const item = h("span", {title: curve.help});
+    if (curves.length > 1) item.append(h("i", {style: {background: `var(--${curveColor(curve)})`}}), curveNames[curve.field] || words(curve.field.replace(/^phases\./, "")), " ");
+    if (i !== null && known(curve.mean[i])) item.append(h("b", {}, format(curve.mean[i])), " ");
+    if (i !== null && !known(curve.mean[i])) item.append("n/a");
+    else if (known(low) && low < high) item.append((i === null ? "" : "(") + format(low) + " to " + format(high) + (i === null ? "" : ")"));
+    else if (i === null && known(low) && low === high) item.append(format(low));
+    legend.append(item);
+  }
+  if (i === null) return;
+  const [from, to] = [timeline.step[i], timeline.last_step[i]];
+  legend.append(h("span", {class: "at"}, (from === to ? "step " + whole(from) : "steps " + whole(from) + "–" + whole(to)) + " · " + date(timeline.time[i])));
+};
+// One look for all charts: what is pointed at in one is shown in the others.
+const pointAt = (graph, row) => {
+  for (const one of charts) {
+    fillLegend(one, row);
+    if (one.graph === graph) continue;
+    row === null ? one.graph.clearSelection() : one.graph.setSelection(row);
+  }
+};
+
+// From lowest to highest of each bucket: a single step that was far off shows even among a million.
+const drawReach = (timeline, curves, canvas, graph) => {
+  if (stacks(curves)) return;
+  canvas.lineWidth = 1;
+  canvas.globalAlpha = 0.55;
+  for (const curve of curves) {
+    canvas.strokeStyle = color(curveColor(curve));
+    canvas.beginPath();
+    timeline.step.forEach((_, i) => {
+      if (!known(curve.mean[i]) || curve.low[i] === curve.high[i]) return;
+      const x = graph.toDomXCoord(place(timeline, i));
+      canvas.moveTo(x, graph.toDomYCoord(curve.low[i]));
+      canvas.lineTo(x, graph.toDomYCoord(curve.high[i]));
+    });
+    canvas.stroke();
+  }
+  canvas.globalAlpha = 1;
+};
+
+const xOf = (timeline, graph) => step => {
+  const i = timeline.last_step.findIndex(end => end >= step);
+  return graph.toDomXCoord(place(timeline, i < 0 ? timeline.step.length - 1 : i));
+};
+// Where the run began again.
+const drawStarts = (timeline, starts, canvas, area, graph) => {
+  const at = xOf(timeline, graph);
+  canvas.strokeStyle = color("soft");
+  canvas.setLineDash([3, 4]);
+  canvas.lineWidth = 1;
+  for (const {step} of starts) {
+    const x = Math.round(at(step)) + 0.5;
+    if (x < area.x || x > area.x + area.w) continue;
+    canvas.beginPath();
+    canvas.moveTo(x, area.y);
+    canvas.lineTo(x, area.y + area.h);
+    canvas.stroke();
+  }
+  canvas.setLineDash([]);
+};
+
+// Where a finding held: a line above the curves with its number and name; a light shade where it came or went.
+const laneHeight = 20;
+const lanesOf = marks => Math.max(0, ...marks.map(mark => mark.lane + 1));
+const drawMarks = (timeline, marks, canvas, area, graph) => {
+  const at = xOf(timeline, graph);
+  for (const mark of marks) {
+    const left = Math.max(area.x, at(mark.first_step));
+    const right = Math.max(left + 2, Math.min(area.x + area.w, at(mark.last_step)));
+    if (left > area.x + area.w || at(mark.last_step) < area.x) continue;
+    const y = area.y + 10 + laneHeight * mark.lane;
+    canvas.fillStyle = color("low");
+    if (right - left < 0.9 * area.w) {
+      canvas.globalAlpha = 0.08;
+      canvas.fillRect(left, y, right - left, area.y + area.h - y);
+      canvas.globalAlpha = 1;
+    }
+    canvas.fillRect(left, y - 1, right - left, 2);
+    const name = words(mark.rule);
+    canvas.textAlign = "left";
+    canvas.font = "500 12px system-ui, sans-serif";
+    const width = canvas.measureText(name).width;
+    const from = left + (mark.number ? 19 : 4);
+    if (from + width + 6 < right) {
+      canvas.fillStyle = color("card");
+      canvas.fillRect(from - 1, y - 8, width + 8, 16);
+      canvas.fillStyle = color("low");
+      canvas.fillText(name, from + 3, y + 4);
+    }
+    if (!mark.number) continue;
+    canvas.fillStyle = color("low");
+    canvas.beginPath();
+    canvas.arc(left + 8, y, 8.5, 0, 2 * Math.PI);
+    canvas.fill();
+    canvas.textAlign = "center";
+    canvas.font = "600 12px system-ui, sans-serif";
+    canvas.fillStyle = color("card");
+    canvas.fillText(String(mark.number), left + 8, y + 4);
+  }
+};
+const drawPointer = (graph, name, canvas, x, y, shade, radius) => {
+  const {y: top, h: height} = graph.getArea();
+  canvas.fillStyle = color("soft");
+  canvas.fillRect(Math.round(x), top, 1, height);
+  canvas.fillStyle = shade;
+  canvas.beginPath();
+  canvas.arc(x, y, radius, 0, 2 * Math.PI);
+  canvas.fill();
+};
+
+const look = curves => ({
+  colors: curves.map(curve => color(curveColor(curve))),
+  gridLineColor: color("line"), axisLineColor: color("line"),
+});
+
+const chart = (timeline, curves, {title, small = false, last = false, marks = [], starts = []}) => {
+  const legend = h("div", {class: "legend"});
+  const element = h("div", {class: ["chart", small && "small", last && "last"].filter(Boolean).join(" "), role: "img", "aria-label": title + " over time"});
+  const format = onAxis[curves[0].unit] || shown[curves[0].unit] || si;
+  const plotHeight = (small ? 150 : 260) - 25;
+  const room = 1.06 * plotHeight / (plotHeight - laneHeight * Math.min(6, lanesOf(marks)));
+  const highest = room * Math.max(...(stacks(curves) ? timeline.step.map((_, i) => curves.reduce((sum, curve) => sum + curve.mean[i], 0))
+    : curves.flatMap(curve => curve.high.filter(known))));
+  const draw = () => {
+    const one = {legend, title, timeline, curves, last};
+    fillLegend(one, null);
+    one.graph = new Dygraph(element, rowsOf(timeline, curves), {
+      ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], ...(stacks(curves) ? {stackedGraph: true, fillAlpha: 0.8, strokeWidth: 0.5} : {customBars: true, fillAlpha: 0.14, strokeWidth: 1.6}),
+      pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
+      legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8, drawHighlightPointCallback: drawPointer,
+      valueRange: [0, highest || 1], xlabel: last ? axisName() : undefined, xLabelHeight: 16,
+      axes: {y: {labelsKMG2: curves[0].unit === "bytes", axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 32 : 40},
+             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: ticks}},
+      underlayCallback: (canvas, area, self) => {
+        canvas.save();
+        drawStarts(timeline, starts, canvas, area, self);
+        drawReach(timeline, curves, canvas, self);
+        canvas.restore();
+      },
+      plugins: [{activate: () => ({didDrawChart: ({drawingContext, dygraph}) => {
+        drawingContext.save();
+        drawMarks(timeline, marks, drawingContext, dygraph.getArea(), dygraph);
+        drawingContext.restore();
+      }})}],
+      highlightCallback: (event, x, dots, row) => pointAt(one.graph, row),
+      unhighlightCallback: () => pointAt(one.graph, null),
+      zoomCallback: (low, high) => {
+        window_ = one.graph.isZoomed("x") ? [low, high] : null;
+        for (const other of charts) if (other !== one) other.graph.updateOptions({dateWindow: window_});
+        pointAt(one.graph, null);
+      },
+    });
+    charts.push(one);
+  };
+  return {nodes: [legend, element], draw};
+};
+
+const redraw = () => { for (const {graph, curves} of charts) graph.updateOptions(look(curves)); };
+const setAxis = name => {
+  axis = name;
+  window_ = null;
+  for (const {graph, timeline, curves, last} of charts)
+    graph.updateOptions({file: rowsOf(timeline, curves), dateWindow: null, xlabel: last ? axisName() : undefined});
+  pointAt(null, null);
+};
+const axisSwitch = () => {
+  const box = h("div", {class: "switch", role: "group", "aria-label": "horizontal axis"});
+  const show = () => box.replaceChildren(...["step", "time"].map(name =>
+    h("button", {type: "button", "aria-pressed": String(axis === name), onclick: () => { setAxis(name); show(); }}, "by " + name)));
+  show();
+  return box;
+};

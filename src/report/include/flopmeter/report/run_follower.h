@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RunFollower: keeps up with a run directory that grows.  A file's size tells whether there is
+// anything new; only that much is read, and one file at a time is open, so that ten thousand ranks
+// are followed as easily as one.
+#pragma once
+
+#include <flopmeter/core/result.h>
+#include <flopmeter/core/step_record.h>
+#include <flopmeter/runstore/run_directory.h>
+#include <flopmeter/report/live_totals.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+
+namespace flopmeter {
+
+/// Not thread-safe.
+class RunFollower {
+ public:
+  explicit RunFollower(std::string directory) : directory_(std::move(directory)) {}
+
+  /// Takes in what was written since the last call; at the first, the end of each stream.  Returns
+  /// whether anything was new.
+  Result<bool> refresh();
+
+  [[nodiscard]] const RunDirectory& run() const { return run_; }
+  [[nodiscard]] const LiveTotals& totals() const { return totals_; }
+  /// The newest records, of all tags, of the lowest rank.
+  [[nodiscard]] const std::deque<StepRecord>& window() const { return window_; }
+
+ private:
+  struct Stream {
+    std::string path;
+    std::int64_t offset = 0;  ///< bytes that are done with
+    std::int64_t size = -1;   ///< at the last look
+  };
+
+  Result<bool> list();
+  bool read(Stream& stream, std::int64_t size, std::int64_t most);
+  void take(std::string_view line);
+
+  std::string directory_;
+  std::int64_t listed_ = -1;  ///< when the directory had last changed, nanoseconds
+  RunDirectory run_;
+  std::map<int, Stream> streams_;  ///< the newest of each rank
+  LiveTotals totals_;
+  std::deque<StepRecord> window_;
+};
+
+}  // namespace flopmeter

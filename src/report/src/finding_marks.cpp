@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "finding_marks.h"
+
+#include <flopmeter/analysis/diagnosis.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+constexpr double least_points = 0.02;  ///< less is not worth a mark
+
+}  // namespace
+
+FindingMarks::FindingMarks(Evidence about, std::size_t window)
+    : evidence_(std::move(about)), profiles_(evidence_.profiles), window_(window) {
+  evidence_.steps.clear();
+  evidence_.ranks.clear();
+}
+
+void FindingMarks::add(const StepRecord& record) {
+  evidence_.steps.push_back(record);
+  if (evidence_.steps.size() >= window_) look();
+}
+
+std::vector<FindingMark> FindingMarks::finish() {
+  if (evidence_.steps.size() >= window_ / 2) look();
+  return std::move(marks_);
+}
+
+void FindingMarks::look() {
+  ++looks_;
+  const double begin = evidence_.steps.front().time_unix;
+  const double end = evidence_.steps.back().time_unix;
+  evidence_.profiles = profiles_;
+  std::erase_if(evidence_.profiles, [&](const OpProfile& profile) {
+    return profile.time_unix < begin || profile.time_unix > end;
+  });
+  if (evidence_.profiles.empty()) evidence_.profiles = profiles_;
+  if (auto diagnosis = diagnose(evidence_)) {
+    for (const Finding& finding : diagnosis->findings) {
+      if (finding.mfu_points.value_or(0) < least_points) continue;
+      std::size_t i = 0;
+      while (i < marks_.size() && (marks_[i].rule != finding.rule || seen_at_[i] + 1 != looks_))
+        ++i;
+      if (i == marks_.size()) {
+        marks_.push_back({.rule = finding.rule, .first_step = evidence_.steps.front().step});
+        seen_at_.push_back(0);
+      }
+      seen_at_[i] = looks_;
+      marks_[i].last_step = evidence_.steps.back().step;
+      if (*finding.mfu_points > marks_[i].mfu_points) {
+        marks_[i].mfu_points = *finding.mfu_points;
+        marks_[i].summary = finding.summary;
+      }
+    }
+  }
+  evidence_.steps.clear();
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FindingMarks: where in a run what was found.  Looks at a few hundred steps at a time, so that a
+// run of any length takes bounded memory.
+#pragma once
+
+#include <flopmeter/analysis/evidence.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace flopmeter {
+
+/// A bucket of steps over which one rule kept speaking.
+struct FindingMark {
+  std::string rule;
+  std::string summary;  ///< of its dearest part
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  double mfu_points = 0;  ///< of its dearest part
+};
+
+/// Takes the records of one rank in order.
+class FindingMarks {
+ public:
+  /// `about` gives peaks and profiles; `window` is how many steps are looked at together.
+  FindingMarks(Evidence about, std::size_t window);
+
+  void add(const StepRecord& record);
+  /// What was found, in order of the steps.
+  std::vector<FindingMark> finish();
+
+ private:
+  void look();
+
+  Evidence evidence_;
+  std::vector<OpProfile> profiles_;
+  std::size_t window_;
+  std::vector<FindingMark> marks_;
+  std::int64_t looks_ = 0;
+  std::vector<std::int64_t> seen_at_;  ///< by mark: the last look that found it
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live_ranks.h"
+
+#include <flopmeter/analysis/diagnosis.h>
+#include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/report/live_findings.h>
+
+namespace flopmeter {
+
+std::vector<Finding> live_findings(const RunFollower& follower) {
+  if (follower.window().empty()) return {};
+  Evidence evidence;
+  evidence.steps = {follower.window().begin(), follower.window().end()};
+  evidence.peaks = follower.run().description.peaks;
+  evidence.profiles = read_profiles(follower.run(), follower.window().front().rank);
+  if (follower.totals().ranks.size() > 1)
+    evidence.ranks = compare_ranks(
+        live_windows(follower.run().description, follower.totals().ranks), live_judgement);
+  auto diagnosis = diagnose(evidence);
+  return diagnosis ? diagnosis->findings : std::vector<Finding>{};
+}
+
+}  // namespace flopmeter

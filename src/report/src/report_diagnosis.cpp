@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report_diagnosis.h"
+
+#include <flopmeter/analysis/diagnosis.h>
+
+#include <algorithm>
+#include <map>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::size_t most_ops = 15;
+constexpr std::size_t most_matmuls = 100;
+
+struct OpTotal {
+  std::uint64_t calls = 0;
+  std::uint64_t flops = 0;
+  double seconds = 0;
+};
+
+void write_ops(JsonWriter& json, const OpProfile& profile) {
+  std::map<std::string, OpTotal> by_name;
+  for (const OpProfileRow& row : profile.rows) {
+    OpTotal& total = by_name[row.name];
+    total.calls += row.calls;
+    total.flops += row.flops;
+    total.seconds += row.self.value;
+  }
+  std::vector<std::pair<std::string, OpTotal>> ops{by_name.begin(), by_name.end()};
+  std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) {
+    return a.second.seconds > b.second.seconds;
+  });
+  if (ops.size() > most_ops) ops.resize(most_ops);
+  json.key("ops").begin_array();
+  for (const auto& [name, total] : ops) {
+    json.begin_object()
+        .field("name", name)
+        .field("calls", total.calls)
+        .field("flops", total.flops)
+        .field("seconds", total.seconds)
+        .field(
+            "share",
+            profile.busy.value > 0 ? std::optional{total.seconds / profile.busy.value} : std::nullopt)
+        .end_object();
+  }
+  json.end_array();
+}
+
+/// Rows come longest first, so the first ones matter most.
+void write_matmuls(JsonWriter& json, const OpProfile& profile) {
+  json.key("matmuls").begin_array();
+  std::size_t written = 0;
+  for (const OpProfileRow& row : profile.rows) {
+    if (profile.on_device || row.flops == 0 || row.bytes == 0 || !(row.self.value > 0)) continue;
+    if (++written > most_matmuls) break;
+    json.begin_object()
+        .field("name", row.name)
+        .field("shape", row.shape)
+        .field("backward", row.backward)
+        .field("calls", row.calls)
+        .field("flops", row.flops)
+        .field("bytes", row.bytes)
+        .field("seconds", row.self)
+        .end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+void write_diagnosis(JsonWriter& json, const Evidence& evidence) {
+  auto diagnosis = diagnose(evidence);
+  json.field("diagnosis_missing",
+             diagnosis ? std::nullopt : std::optional{diagnosis.error().message});
+  json.key("waterfall");
+  if (!diagnosis) {
+    json.null().key("findings").null();
+    return;
+  }
+  json.begin_object()
+      .field("mfu", diagnosis->waterfall.mfu)
+      .field("mfu_of_steps", diagnosis->sums.recorded_mfu);
+  json.field("first_step", evidence.steps.front().step)
+      .field("last_step", evidence.steps.back().step);
+  json.key("losses").begin_array();
+  for (const Loss& loss : diagnosis->waterfall.losses) {
+    if (loss.nanoseconds == 0) continue;
+    json.begin_object()
+        .field("cause", to_string(loss.cause))
+        .field("text", describe(loss.cause))
+        .field("seconds", static_cast<double>(loss.nanoseconds) / 1e9)
+        .field("mfu_points", loss.mfu_points)
+        .end_object();
+  }
+  json.end_array().key("missing").begin_array();
+  for (const std::string& signal : diagnosis->waterfall.missing) json.value(signal);
+  json.end_array().end_object();
+  json.key("findings").begin_array();
+  for (const Finding& finding : diagnosis->findings) write_json(json, finding);
+  json.end_array();
+}
+
+void write_op_profile(JsonWriter& json, const std::vector<OpProfile>& profiles) {
+  json.key("profile");
+  if (profiles.empty()) {
+    json.null();
+    return;
+  }
+  const OpProfile& latest = profiles.back();
+  json.begin_object().field("step", latest.step).field("on_device", latest.on_device);
+  write_ops(json, latest);
+  write_matmuls(json, latest);
+  json.end_object();
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "finding_marks.h"
+#include "read_streams.h"
+#include "report_diagnosis.h"
+#include "verdict_word.h"
+
+#include <flopmeter/catalog/convention.h>
+#include <flopmeter/core/json_writer.h>
+#include <flopmeter/core/text.h>
+#include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/runstore/record_reader.h>
+#include <flopmeter/report/report.h>
+#include <flopmeter/report/run_overview.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <system_error>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::size_t most_rank_rows = 64;
+constexpr std::size_t most_rank_bars = 600;
+
+/// Six digits are more than a picture shows.
+void write_short(JsonWriter& json, double value) {
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(
+      buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::general, 6);
+  json.raw({buffer.data(), static_cast<std::size_t>(end.ptr - buffer.data())});
+}
+
+std::optional<std::string> known(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional{text};
+}
+
+/// When the run began and each time it began again, with the step that it began with.
+void write_starts(JsonWriter& json, const RunDirectory& run) {
+  std::map<std::string, std::string> first_stream;  // of those with a stamp
+  for (const RankFile& file : run.files) first_stream.try_emplace(file.stamp, file.path);
+  json.key("starts").begin_array();
+  for (const auto& [stamp, path] : first_stream) {
+    const auto first = RecordReader{path}.next();
+    json.begin_object()
+        .field("stamp", stamp)
+        .field("step", first ? std::optional{first->step} : std::nullopt)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_run(JsonWriter& json, const RunDirectory& run) {
+  const RunDescription& about = run.description;
+  const Convention* convention = find_convention(about.convention);
+  json.key("run").begin_object().field("directory", run.path).field("run_id", known(about.run_id));
+  write_starts(json, run);
+  json.field("model", known(about.model))
+      .field("mode", known(about.mode))
+      .field("convention", known(about.convention));
+  json.field("convention_help",
+             convention == nullptr ? std::nullopt : std::optional{convention->help});
+  json.field("world_size", about.world_size)
+      .field("data_parallel", about.data_parallel)
+      .field("devices_per_rank", about.devices_per_rank)
+      .field("log_interval", about.log_interval);
+  json.key("device").begin_object();
+  json.field("name", known(about.peaks.device)).field("source", known(about.peaks.source));
+  json.key("peak_flops_per_second").begin_object();
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (about.peaks.peaks[i]) json.field(to_string(static_cast<Dtype>(i)), *about.peaks.peaks[i]);
+  }
+  json.end_object()
+      .field("memory_bytes_per_second", about.peaks.memory_bytes_per_second)
+      .end_object();
+  json.key("details");
+  about.details.empty() ? json.null() : json.raw(about.details);
+  json.end_object();
+}
+
+std::optional<std::string> why_no_mfu(const RunOverview& overview, const RunDescription& about) {
+  if (overview.all.mfu_now) return std::nullopt;
+  if (overview.all.steps == 0) return "No train step is recorded yet.";
+  const bool peak = std::any_of(about.peaks.peaks.begin(),
+                                about.peaks.peaks.end(),
+                                [](const auto& p) { return p.has_value(); });
+  if (!peak)
+    return "No MFU: the peak of this device is not known. Give it with --peak, or measure it with "
+           "flopmeter peak.";
+  return "No MFU: the FLOPs of the steps are not known.";
+}
+
+template <class Key>
+void write_counts(JsonWriter& json,
+                  std::string_view name,
+                  const std::map<Key, std::int64_t>& counts) {
+  json.key(name).begin_array();
+  for (const auto& [key, count] : counts)
+    json.begin_array().value(to_string(key)).value(count).end_array();
+  json.end_array();
+}
+
+/// The mean over the ranks of what each says of its last log interval.
+std::optional<double> mfu_now(const RunOverview& overview) {
+  ValueSpread now;
+  for (const auto& [rank, totals] : overview.ranks) {
+    if (totals.mfu_now) now.add(*totals.mfu_now);
+  }
+  return now.mean();
+}
+
+void write_headline(JsonWriter& json, const RunOverview& overview, const RunDescription& about) {
+  const RankTotals& all = overview.all;
+  const auto mfu = mfu_now(overview);
+  const bool any = all.steps > 0;
+  json.key("headline").begin_object().field("mfu", mfu);
+  json.field("verdict", mfu ? std::optional{verdict_word(*mfu)} : std::nullopt)
+      .field("no_mfu_reason", why_no_mfu(overview, about))
+      .field("mfu_run", all.mfu.value())
+      .field("hfu_run", all.hfu.value())
+      .field("flops_per_second_device", overview.model_flops.per_second())
+      .field("tokens_per_second", overview.tokens.per_second())
+      .field("samples_per_second", overview.samples.per_second())
+      .field("step_seconds",
+             any ? std::optional{all.seconds / static_cast<double>(all.steps)} : std::nullopt)
+      .field("train_steps", all.steps)
+      .field("last_step", any ? std::optional{all.last_step} : std::nullopt)
+      .field("first_unix", any ? std::optional{all.first_unix} : std::nullopt)
+      .field("last_unix", any ? std::optional{all.last_unix} : std::nullopt)
+      .field("goodput", overview.goodput)
+      .field("monitor_share", overview.watching.per_second())
+      .field("recompute_share",
+             overview.hardware_flops > 0
+                 ? std::optional{static_cast<double>(overview.recompute_flops) /
+                                 static_cast<double>(overview.hardware_flops)}
+                 : std::nullopt)
+      .field("attention_pairs",
+             overview.attention_pairs ? std::optional{to_string(*overview.attention_pairs)}
+                                      : std::nullopt)
+      .field("dropped_records", all.dropped_records);
+  write_counts(json, "flops_sources", overview.sources);
+  write_counts(json, "tagged_steps", overview.left_out);
+  json.end_object();
+}
+
+void write_timeline(JsonWriter& json, const Timeline& timeline) {
+  const auto& buckets = timeline.buckets();
+  const auto column = [&](std::string_view name, auto write) {
+    json.key(name).begin_array();
+    for (const auto& [index, bucket] : buckets) write(bucket);
+    json.end_array();
+  };
+  json.key("timeline").begin_object().field("steps_per_bucket", timeline.steps_per_bucket());
+  column("step", [&](const Bucket& s) { json.value(s.first_step); });
+  column("last_step", [&](const Bucket& s) { json.value(s.last_step); });
+  column("time", [&](const Bucket& s) { json.raw(fixed(s.time_unix, 3)); });
+  json.key("curves").begin_array();
+  for (std::size_t i = 0; i < timeline.curves().size(); ++i) {
+    const Field& field = *timeline.curves()[i];
+    const auto values = [&](std::string_view name, auto pick) {
+      column(name, [&](const Bucket& s) {
+        s.spreads[i].count == 0 ? void(json.null()) : write_short(json, pick(s.spreads[i]));
+      });
+    };
+    const bool measured = std::any_of(buckets.begin(), buckets.end(), [i](const auto& s) {
+      return s.second.spreads[i].count > 0;
+    });
+    if (!measured) continue;
+    json.begin_object().field("field",
+                              field.group.empty()
+                                  ? std::string{field.name}
+                                  : std::string{field.group} + "." + std::string{field.name});
+    json.field("unit", to_string(field.unit)).field("help", field.help);
+    if (field.group == "phases") {  // over all steps, so that phases add up to the mean step
+      column("mean", [&](const Bucket& s) {
+        write_short(json, s.spreads[i].sum / static_cast<double>(s.steps));
+      });
+      json.end_object();
+      continue;
+    }
+    values("mean", [](const ValueSpread& spread) { return *spread.mean(); });
+    values("low", [](const ValueSpread& spread) { return spread.low; });
+    values("high", [](const ValueSpread& spread) { return spread.high; });
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_phases(JsonWriter& json, const RankTotals& all) {
+  json.key("phases").begin_array();
+  for (std::size_t i = 0; i < phase_count; ++i) {
+    const auto phase = static_cast<Phase>(i);
+    const auto share = all.share(phase);
+    if (!share) continue;
+    const Field* field = find_step_field("phases." + std::string{to_string(phase)});
+    json.begin_object()
+        .field("name", to_string(phase))
+        .field("help", field->help)
+        .field("share", *share)
+        .field("mean_seconds", *all.phases[i] / static_cast<double>(all.steps))
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_dtypes(JsonWriter& json, const RunOverview& overview) {
+  json.key("dtypes").begin_array();
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (overview.flops_by_dtype[i] == 0) continue;
+    json.begin_object()
+        .field("name", to_string(static_cast<Dtype>(i)))
+        .field("flops", overview.flops_by_dtype[i])
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_ranks(JsonWriter& json,
+                 const std::map<int, RankTotals>& ranks,
+                 const std::vector<RankFigures>& judged) {
+  std::set<int> slow;
+  for (const RankFigures& rank : judged) {
+    if (rank.verdict != Verdict::normal) slow.insert(rank.rank);
+  }
+  using Row = std::pair<int, const RankTotals*>;
+  std::vector<Row> rows;
+  std::vector<double> own;
+  for (const auto& [rank, totals] : ranks) {
+    rows.emplace_back(rank, &totals);
+    own.push_back(totals.own_seconds());
+  }
+  const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
+  if (!own.empty()) std::nth_element(own.begin(), middle, own.end());
+  const std::optional<double> median = own.empty() ? std::nullopt : std::optional{*middle};
+  json.key("ranks").begin_object().field("count", rows.size()).field("median_seconds", median);
+  json.key("strip").begin_array();
+  const std::size_t each = (rows.size() + most_rank_bars - 1) / most_rank_bars;
+  const auto slower = [&slow](const Row& a, const Row& b) {
+    return std::pair{slow.contains(a.first), a.second->own_seconds()} <
+           std::pair{slow.contains(b.first), b.second->own_seconds()};
+  };
+  for (std::size_t i = 0; i < rows.size(); i += each) {
+    const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, rows.size()));
+    const Row& worst =
+        *std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), end, slower);
+    json.begin_object()
+        .field("rank", worst.first)
+        .field("step_seconds", worst.second->own_seconds())
+        .field("slow", slow.contains(worst.first))
+        .end_object();
+  }
+  json.end_array();
+  if (rows.size() > most_rank_rows) {
+    std::stable_sort(rows.begin(), rows.end(), [&](auto& a, auto& b) { return slower(b, a); });
+    rows.resize(most_rank_rows);
+  }
+  json.key("rows").begin_array();
+  for (const auto& [rank, totals] : rows) {
+    json.begin_object()
+        .field("rank", rank)
+        .field("steps", totals->steps)
+        .field("last_step", totals->last_step)
+        .field("step_seconds", totals->own_seconds())
+        .field("slow", slow.contains(rank))
+        .field("mfu", totals->mfu.value())
+        .field("data_share", totals->share(Phase::data))
+        .field("communication_share", totals->share(Phase::communication))
+        .field("memory_peak_bytes", totals->memory_peak_bytes)
+        .field("dropped_records", totals->dropped_records)
+        .end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_marks(JsonWriter& json, const std::vector<FindingMark>& marks) {
+  json.key("marks").begin_array();
+  for (const FindingMark& mark : marks) {
+    json.begin_object()
+        .field("rule", mark.rule)
+        .field("summary", mark.summary)
+        .field("first_step", mark.first_step)
+        .field("last_step", mark.last_step)
+        .field("mfu_points", mark.mfu_points)
+        .end_object();
+  }
+  json.end_array();
+}
+
+/// How many steps to look at together: a twentieth of the run, within what a look can use.
+std::size_t steps_a_look(const RunDirectory& run, int rank) {
+  constexpr std::uintmax_t bytes_a_record = 1200;
+  std::uintmax_t bytes = 0;
+  for (const RankFile& file : run.files_of(rank)) {
+    std::error_code code;
+    const auto size = std::filesystem::file_size(file.path, code);
+    if (!code) bytes += size;
+  }
+  return std::clamp<std::size_t>(bytes / bytes_a_record / 20, 20, 512);
+}
+
+}  // namespace
+
+Result<std::string> report_json(const std::string& directory, const ReportOptions& options) {
+  auto run = open_run(directory);
+  if (!run) return run.error();
+  const int first_rank = run->files.empty() ? 0 : run->files.front().rank;
+  const Evidence evidence = read_evidence(*run, first_rank);
+  FindingMarks marks{evidence, steps_a_look(*run, first_rank)};
+  RunOverview overview;
+  const std::int64_t damaged = read_streams(*run, [&](const StepRecord& record) {
+    overview.add(record);
+    if (record.rank == first_rank) marks.add(record);
+  });
+  std::string text;
+  JsonWriter json{text};
+  json.begin_object()
+      .field("schema", "flopmeter.report/1")
+      .field("version", options.version)
+      .field("written_unix", options.written_unix);
+  write_run(json, *run);
+  write_headline(json, overview, run->description);
+  write_timeline(json, overview.timeline);
+  write_phases(json, overview.all);
+  write_dtypes(json, overview);
+  write_ranks(json, overview.ranks, evidence.ranks);
+  write_diagnosis(json, evidence);
+  write_op_profile(json, evidence.profiles);
+  write_marks(json, marks.finish());
+  json.key("notes").begin_array();
+  if (!run->note.empty()) json.value(run->note);
+  if (damaged > 0)
+    json.value(grouped(damaged) + " damaged lines of the record streams were passed over.");
+  json.end_array().end_object();
+  return text;
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/report/timeline.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+void merge(Bucket& into, const Bucket& from) {
+  into.first_step = std::min(into.first_step, from.first_step);
+  into.last_step = std::max(into.last_step, from.last_step);
+  into.steps += from.steps;
+  into.time_unix = std::max(into.time_unix, from.time_unix);
+  for (std::size_t i = 0; i < into.spreads.size(); ++i) into.spreads[i].add(from.spreads[i]);
+}
+
+}  // namespace
+
+void ValueSpread::add(double value) {
+  if (!std::isfinite(value)) return;
+  sum += value;
+  low = std::min(low, value);
+  high = std::max(high, value);
+  ++count;
+}
+
+void ValueSpread::add(const ValueSpread& other) {
+  sum += other.sum;
+  low = std::min(low, other.low);
+  high = std::max(high, other.high);
+  count += other.count;
+}
+
+std::optional<double> ValueSpread::mean() const {
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
+}
+
+Timeline::Timeline(std::span<const std::string_view> fields, std::size_t most)
+    : most_(std::max<std::size_t>(most, 2)) {  // steps on both sides of 0 never fall together
+  for (const std::string_view name : fields) {
+    const Field* field = find_step_field(name);
+    assert(field != nullptr);
+    curves_.push_back(field);
+  }
+}
+
+void Timeline::add(const StepRecord& record) {
+  // Shifting rounds down for negative steps too.
+  auto place = buckets_.try_emplace(record.step >> shift_);
+  Bucket& bucket = place.first->second;
+  if (place.second) {
+    bucket.first_step = bucket.last_step = record.step;
+    bucket.time_unix = record.time_unix;
+    bucket.spreads.resize(curves_.size());
+  }
+  bucket.first_step = std::min(bucket.first_step, record.step);
+  bucket.last_step = std::max(bucket.last_step, record.step);
+  ++bucket.steps;
+  bucket.time_unix = std::max(bucket.time_unix, record.time_unix);
+  for (std::size_t i = 0; i < curves_.size(); ++i) {
+    if (const auto value = as_number(curves_[i]->read(record))) bucket.spreads[i].add(*value);
+  }
+  while (buckets_.size() > most_) coarsen();
+}
+
+void Timeline::coarsen() {
+  ++shift_;
+  std::map<std::int64_t, Bucket> wider;
+  for (auto& [index, bucket] : buckets_) {
+    auto place = wider.try_emplace(index >> 1, std::move(bucket));
+    if (!place.second) merge(place.first->second, bucket);
+  }
+  buckets_ = std::move(wider);
+}
+
+}  // namespace flopmeter

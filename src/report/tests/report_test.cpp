@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support.h"
+
+#include <flopmeter/report/report.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace flopmeter {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class Report : public testing::Test {
+ protected:
+  void write(std::int64_t from,
+             std::int64_t to,
+             int rank = 0,
+             const std::string& stamp = "20231114_221320") {
+    std::string text;
+    for (std::int64_t step = from; step <= to; ++step) text += line_of(sample_step(step, rank));
+    append_file(stream_of(directory_, rank, stamp), text);
+  }
+  [[nodiscard]] Json report() const {
+    auto text = report_json(directory_.path(), {"0", 0});
+    EXPECT_TRUE(text.has_value());
+    return text ? Json::parse(*text) : Json{};
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Report, a_spike_is_on_the_curve_and_averages_are_by_time) {
+  write(1, 40);
+  const Json page = report();
+  const Json& curves = page["timeline"]["curves"];
+  ASSERT_EQ(curves[0]["field"], "mfu");
+  EXPECT_NEAR(curves[0]["low"][29].get<double>(), 0.1, 1e-6);
+  EXPECT_NEAR(page["headline"]["mfu_run"].get<double>(), 40 * 0.2 / (39 * 0.5 + 2), 1e-12);
+  EXPECT_EQ(page["headline"]["verdict"], "fair");
+  EXPECT_EQ(page["headline"]["train_steps"], 40);
+}
+
+TEST_F(Report, phases_over_time_add_up_to_the_mean_step) {
+  StepRecord saving = sample_step(41);
+  saving.phases[static_cast<std::size_t>(Phase::checkpoint)] = Seconds{3};
+  saving.step_seconds.value += 3;
+  write(1, 40);
+  append_file(stream_of(directory_, 0), line_of(saving));
+  write(1, 41, 1);  // this rank does not save
+  const Json page = report();
+  std::vector<double> sums(41);
+  std::vector<double> steps;
+  for (const Json& curve : page["timeline"]["curves"]) {
+    const auto mean = curve["mean"].get<std::vector<double>>();
+    if (curve["field"] == "step_seconds") steps = mean;
+    if (!curve["field"].get<std::string>().starts_with("phases.")) continue;
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += mean[i];
+  }
+  ASSERT_EQ(steps.size(), sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_NEAR(sums[i], steps[i], 1e-6);
+}
+
+TEST_F(Report, a_restart_replaces_the_steps_it_did_again) {
+  write(1, 20);
+  write(11, 30, 0, "20231115_000000");
+  const Json page = report();
+  EXPECT_EQ(page["headline"]["train_steps"], 30);
+  EXPECT_EQ(page["timeline"]["step"].size(), 30U);
+}
+
+TEST_F(Report, names_the_slow_rank) {
+  for (int rank = 0; rank < 4; ++rank) write(1, 20, rank);
+  const Json page = report();
+  ASSERT_EQ(page["ranks"]["count"], 4);
+  for (const Json& row : page["ranks"]["rows"]) EXPECT_EQ(row["slow"], row["rank"] == 3);
+}
+
+TEST_F(Report, what_is_not_known_is_null) {
+  StepRecord record;
+  record.step_seconds = {0.1};
+  append_file(stream_of(directory_, 0), line_of(record));
+  const Json page = report();
+  EXPECT_TRUE(page["headline"]["mfu"].is_null());
+  EXPECT_TRUE(page["headline"]["verdict"].is_null());
+  EXPECT_THAT(page["headline"]["no_mfu_reason"].get<std::string>(), HasSubstr("peak"));
+  EXPECT_TRUE(page["phases"].empty());
+}
+
+TEST_F(Report, a_run_without_a_step_is_a_page_too) {
+  append_file(directory_.path() + "/run.json", "{\"schema\":\"flopmeter.run/1\"}");
+  EXPECT_EQ(report()["headline"]["train_steps"], 0);
+}
+
+TEST(ReportPage, data_cannot_end_its_script) {
+  const std::string page = report_page(R"({"a":"</script><!--<script>&amp;"})");
+  const char* inert = R"({"a":"\u003c/script\u003e\u003c!--\u003cscript\u003e\u0026amp;"})";
+  EXPECT_NE(page.find(inert), std::string::npos);
+}
+
+TEST(ReportPage, refers_to_nothing_outside) {
+  const std::string page = report_page("{}");
+  const auto has = [&](const char* text) { return page.find(text) != std::string::npos; };
+  EXPECT_FALSE(has("sourceMappingURL"));
+  for (const char* mark : {"{{style}}", "{{data}}", "{{library}}", "{{script}}"})
+    EXPECT_FALSE(has(mark));
+  EXPECT_TRUE(has("default-src 'none'"));
+  EXPECT_TRUE(has("Permission is hereby granted"));
+  EXPECT_GT(page.size(), 100'000U);
+}
+
+TEST(ReportJson, a_directory_that_is_none_is_an_error) {
+  EXPECT_FALSE(report_json("/nowhere/at/all", {}));
+}
+
+}  // namespace
+}  // namespace flopmeter

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of `flopmeter diagnose`, `compare` and `ranks` fits the width there is."""
+import json
+
+import pytest
+
+import synthetic_runs
+
+
+@pytest.fixture(scope="module")
+def starved(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("starved")
+    synthetic_runs.describe(directory)
+    synthetic_runs.write_stream(synthetic_runs.stream(directory), (synthetic_runs.starved(step) for step in range(400)))
+    return directory
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_findings_wrap_between_words(flopmeter, starved, columns):
+    finding = json.loads(flopmeter("diagnose", starved, "--json").stdout)["findings"][0]
+    shown = flopmeter("diagnose", starved, "--price-per-device-hour", 2, env={"COLUMNS": str(columns)}).stdout
+    assert max(map(len, shown.split("\n"))) <= columns
+    together = " ".join(shown.split())
+    for part in ("summary", "evidence", "recommendation"):
+        assert finding[part] in together
+
+
+def test_without_a_width_a_remedy_is_one_line(flopmeter, starved):
+    finding = json.loads(flopmeter("diagnose", starved, "--json").stdout)["findings"][0]
+    assert len(finding["recommendation"]) > 100
+    assert f"   recommendation:   {finding['recommendation']}\n" in flopmeter("diagnose", starved, env={}).stdout
+
+
+def test_comparison_lines_up(flopmeter, starved):
+    lines = flopmeter("compare", starved, starved, env={"COLUMNS": "80"}).stdout.split("\n")[2:-1]
+    assert len(lines) > 3 and len({len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_verdicts_on_ranks_wrap_between_words(flopmeter, tmp_path, columns):
+    synthetic_runs.describe(tmp_path, ranks=6)
+    for rank in range(5):  # rank 5 is missing
+        speed = {"mfu": 0.23, "seconds": 0.9} if rank == 3 else {"mfu": 0.41, "seconds": 0.5}
+        records = (synthetic_runs.record(step, rank, world_size=6, **speed) for step in range(60))
+        synthetic_runs.write_stream(synthetic_runs.stream(tmp_path, rank), records)
+    whole = flopmeter("ranks", tmp_path, env={}).stdout
+    verdict = next(line for line in whole.splitlines() if "slow:" in line).partition("slow:")[2]
+    shown = flopmeter("ranks", tmp_path, env={"COLUMNS": str(columns)}).stdout
+    assert max(map(len, whole.splitlines())) > 80 >= columns >= max(map(len, shown.splitlines()))
+    assert verdict in " ".join(shown.split()) and "missing: wrote no step" in " ".join(shown.split())

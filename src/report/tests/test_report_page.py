@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `flopmeter report` in a real Chromium."""
+import json
+import os
+
+import pytest
+
+import synthetic_runs
+
+EVIL = '</script><script>document.title = "taken"; throw 1</script><img src=x onerror=alert(1)>\n\x1b[31m\u202eback'
+
+
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory, flopmeter):
+    directory = tmp_path_factory.mktemp("eight")
+    synthetic_runs.describe(directory, 8)
+    for rank in range(8):
+        synthetic_runs.write_stream(synthetic_runs.stream(directory, rank), (synthetic_runs.noisy(step, rank) for step in range(300)))
+    page = directory / "report.html"
+    flopmeter("report", directory, "-o", page)
+    return page
+
+
+def text(page):
+    return page.evaluate("document.body.innerText")
+
+
+@pytest.mark.parametrize("width", [400, 820, 1400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_page_is_quiet_fits_and_asks_nothing_of_the_network(browser, eight, tmp_path, width, dark):
+    page = browser.open(eight, width=width, dark=dark)
+    try:
+        assert page.complaints() == []
+        assert page.requests() == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.querySelectorAll('.chart canvas').length") >= 6
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, ground[4:-1].split(","))) < 384) == dark
+        page.screenshot(tmp_path / "page.png")
+        assert (tmp_path / "page.png").stat().st_size > 20_000
+    finally:
+        page.close()
+
+
+def test_page_says_what_the_run_is(browser, eight):
+    page = browser.open(eight)
+    try:
+        shown = text(page)
+        for part in ("llama-3-8b", "NVIDIA A100 SXM 80GB", "fair", "MFU over the run", "8 ranks", "backward", "bf16",
+                     "Configuration and conventions", "model-v1", "counted"):
+            assert part in shown
+        assert page.evaluate("document.title").startswith("MFU 4")
+        # By time instead of by step: the same number of points, other places.
+        page.evaluate("[...document.querySelectorAll('.switch button')][1].click()")
+        assert page.complaints() == []
+    finally:
+        page.close()
+
+
+def test_text_of_the_run_stays_text(browser, flopmeter, tmp_path):
+    directory = tmp_path / os.fsdecode(b"\xff\xfe<b>\x1b[31m")  # a name that is no UTF-8
+    synthetic_runs.describe(directory, model=EVIL, run_id=EVIL, details={"layers": EVIL, EVIL: 1},
+                       device={"name": EVIL, "source": EVIL, "peak_flops_per_second": {"bf16": 1e14}})
+    synthetic_runs.write_stream(synthetic_runs.stream(directory), (synthetic_runs.noisy(step) for step in range(20)))
+    flopmeter("report", directory, "-o", tmp_path / "report.html")
+    page = browser.open(tmp_path / "report.html")
+    try:
+        assert page.complaints() == []
+        assert page.requests() == []
+        assert page.evaluate("document.title").startswith("MFU ")
+        assert page.evaluate("document.images.length") == 0
+        assert page.evaluate("document.scripts.length") == 3
+        shown = text(page)
+        assert shown.count("onerror=alert(1)") >= 4
+        assert "\x1b" not in shown and "\u202e" not in shown and shown.count("\ufffdback") >= 4
+    finally:
+        page.close()
+
+
+def test_findings_waterfall_and_roofline_are_shown(browser, flopmeter, tmp_path):
+    synthetic_runs.describe(tmp_path)
+    synthetic_runs.write_stream(synthetic_runs.stream(tmp_path), (synthetic_runs.starved(step) for step in range(400)))
+    synthetic_runs.write_op_profile(tmp_path)
+    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    shown = json.loads(flopmeter("report", tmp_path, "--json").stdout)
+    losses = shown["waterfall"]["losses"]
+    assert sum(loss["mfu_points"] for loss in losses) == pytest.approx(1 - shown["waterfall"]["mfu"])
+    assert shown["findings"][0]["rule"] in ("data_loading", "cpu_bound")
+    mark = next(mark for mark in shown["marks"] if mark["rule"] == shown["findings"][0]["rule"])
+    assert 180 <= mark["first_step"] <= 220 and mark["last_step"] == 399
+    page = browser.open(tmp_path / "report.html")
+    try:
+        assert page.complaints() == []
+        assert page.requests() == []
+        seen = text(page)
+        assert shown["findings"][0]["summary"] in seen and shown["findings"][0]["recommendation"] in seen
+        assert "achieved" in seen and {"mm", "add"} <= set(page.evaluate("[...document.querySelectorAll('td code')].map(name => name.textContent)"))
+        dots, numbers, roofs, slopes = page.evaluate(
+            "['.dot', '.number', '.roof', '.slope'].map(kind => document.querySelectorAll('svg ' + kind).length)")
+        assert (dots, numbers, roofs, slopes) == (5, 5, 2, 1)
+        assert "8192×4096 · 4096×14336" in seen and "of bf16 roof" in seen and "memory 2.04 TB/s" in page.evaluate("document.querySelector('svg').textContent")
+        assert f"MFU {100 * shown['waterfall']['mfu']:.1f} % → {100 * shown['findings'][0]['expected_mfu']:.1f} %" in seen
+        assert "NaN" not in seen and "undefined" not in seen
+    finally:
+        page.close()
+
+
+def test_run_without_anything_known_still_makes_a_page(browser, flopmeter, tmp_path):
+    synthetic_runs.describe(tmp_path, device={})
+    bare = {"v": 1, "step": 0, "rank": 0, "time_unix": 1.7e9, "step_seconds": 0.1, "tag": "train"}
+    synthetic_runs.write_stream(synthetic_runs.stream(tmp_path), [bare])
+    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    page = browser.open(tmp_path / "report.html")
+    try:
+        assert page.complaints() == []
+        assert "MFU n/a" in text(page)
+        assert "NaN" not in text(page) and "undefined" not in text(page) and "null" not in text(page)
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_page_prints_with_its_charts(browser, eight, tmp_path, dark):
+    page = browser.open(eight, dark=dark)
+    try:
+        before = page.evaluate("charts.map(one => one.graph.width_)")
+        page.evaluate("""addEventListener('beforeprint', () => {
+            window.printed = [getComputedStyle(document.body).backgroundColor, charts.map(one => one.graph.width_),
+                              document.querySelectorAll('.chart img').length]})""")
+        page.pdf(tmp_path / "page.pdf")
+        ground, widths, images = page.evaluate("printed")
+        assert ground == "rgb(255, 255, 255)"
+        assert max(widths) <= 680 and images == 2 * len(widths)  # the curves and what lies above them
+        # An empty canvas is no picture in the file: each chart must have left one.
+        assert (tmp_path / "page.pdf").read_bytes().count(b"/Subtype /Image") >= len(widths)
+        assert page.evaluate("charts.map(one => one.graph.width_)") == before
+        assert page.evaluate("document.querySelectorAll('.chart img').length") == 0
+        assert page.complaints() == []
+    finally:
+        page.close()
+
+
+def test_what_is_pointed_at_shows_in_all_charts(browser, eight):
+    page = browser.open(eight)
+    try:
+        x, y = page.evaluate("""(() => { const {graph} = charts[0], box = graph.graphDiv.getBoundingClientRect();
+            return [box.x + graph.toDomXCoord(150), box.y + 100]; })()""")
+        page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        legends = page.evaluate("charts.map(one => one.legend.innerText)")
+        assert len(legends) == 5 and all("step 150" in legend for legend in legends)
+        page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+        assert not any("step 150" in legend for legend in page.evaluate("charts.map(one => one.legend.innerText)"))
+        assert page.complaints() == []
+    finally:
+        page.close()
+
+
+def test_restarts_are_shown(browser, flopmeter, tmp_path):
+    synthetic_runs.describe(tmp_path)
+    synthetic_runs.write_stream(synthetic_runs.stream(tmp_path), (synthetic_runs.noisy(step) for step in range(100)))
+    synthetic_runs.write_stream(synthetic_runs.stream(tmp_path, stamp="20231115_080000"), (synthetic_runs.noisy(step) for step in range(80, 200)))
+    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    page = browser.open(tmp_path / "report.html")
+    try:
+        assert page.complaints() == []
+        assert page.evaluate("[starts.length, starts[0].step, data.headline.train_steps]") == [1, 80, 200]
+        assert "20231115_080000 from step 80" in text(page) and "the run began again" in text(page)
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("steps", [10_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_long_run_opens_at_once_with_its_spikes(browser, flopmeter, tmp_path, steps):
+    synthetic_runs.describe(tmp_path)
+    spikes = {steps // 3 + 1: 0.01, steps // 2 + 7: 0.97}
+    synthetic_runs.write_long(synthetic_runs.stream(tmp_path), steps, spikes)
+    flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 2 << 20
+    # What the picture shows at a step and height, or so many pixels beside it.
+    ink = """(() => {{ const {{graph}} = charts[0], at = timeline.step[timeline.last_step.findIndex(last => last >= {0})];
+        const [x, y] = [graph.toDomXCoord(at) + {2}, graph.toDomYCoord({1})].map(Math.round);
+        return Math.max(...graph.hidden_.getContext('2d').getImageData(x - 1, y, 3, 1).data); }})()"""
+    opened = []
+    for _ in range(3):  # other work on the machine is not what is measured
+        page = browser.open(tmp_path / "report.html")
+        opened.append(page.seconds)
+        try:
+            assert page.complaints() == []
+            low, high = page.evaluate("[Math.min(...curve('mfu').low), Math.max(...curve('mfu').high)]")
+            assert (low, high) == (0.01, 0.97)
+            for spike, inside in ((steps // 3 + 1, 0.13), (steps // 2 + 7, 0.83)):
+                assert page.evaluate(ink.format(spike, inside, 0)) > 0 == page.evaluate(ink.format(spike, inside, 6))
+            assert page.evaluate("data.headline.train_steps") == steps
+        finally:
+            page.close()
+    assert min(opened) < 2
+
+
+def test_json_is_what_the_page_shows(flopmeter, eight):
+    shown = json.loads(flopmeter("report", eight.parent, "--json").stdout)
+    assert shown["schema"] == "flopmeter.report/1"
+    assert len(shown["ranks"]["rows"]) == 8
+
+
+@pytest.mark.parametrize("arguments, code, word", [
+    (["/nowhere/at/all"], 2, "cannot read the run directory"),
+    ([], 2, "dir is required"),
+])
+def test_wrong_use_is_one_line(flopmeter, arguments, code, word):
+    done = flopmeter("report", *arguments, check=False)
+    assert done.returncode == code
+    assert word in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_unwritable_page_fails(flopmeter, eight):
+    done = flopmeter("report", eight.parent, "-o", "/nowhere/report.html", check=False)
+    assert done.returncode == 1
+    assert "cannot write the page" in done.stderr

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// perf_summary_<stamp>.json: FlagScale's summary with its keys, ours after them.  Replaced whole
+// every minute and at the end, so that a reader finds the old one or the new one.
+#include "../src/interval_rows.h"
+#include "../src/output_file.h"
+#include "../src/stride.h"
+
+#include <flopmeter/core/json_writer.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::size_t most_rows = 10'000;
+constexpr std::size_t chunk_bytes = 1U << 16U;
+constexpr std::chrono::seconds rewrite_interval{60};
+
+/// Least, greatest and mean of the rows.
+struct Span {
+  std::optional<double> least, greatest;
+  void add(std::optional<double> value) {
+    if (!value) return;
+    least = std::min(least.value_or(*value), *value);
+    greatest = std::max(greatest.value_or(*value), *value);
+  }
+};
+
+/// What the summary keeps of a row.
+struct Row {
+  std::int64_t step = 0;
+  double time_unix = 0;
+  FlopsProvenance flops_source = FlopsProvenance::none;
+  double step_seconds = 0;
+  std::optional<double> tflops_per_device, tflops_total, samples_per_second, tokens_per_second;
+  std::optional<double> memory_gb, memory_peak_gb, mfu, hfu, loss;
+  std::array<std::optional<Seconds>, phase_count> phases{};
+};
+
+class PerfSummarySink final : public Sink {
+ public:
+  PerfSummarySink(const RunInfo& run, std::string path)
+      : run_(run), path_(std::move(path)), intervals_(run) {}
+
+  Result<void> write(const StepRecord& record) override {
+    last_ = record;
+    if (record.tag == StepTag::train) {
+      ++iterations_;
+      const double seconds = record.step_seconds.value;
+      if (record.model_flops)
+        flops_.add(static_cast<double>(record.model_flops->value) / record.devices, seconds);
+      if (record.tokens) tokens_.add(static_cast<double>(*record.tokens), seconds);
+    }
+    if (const auto row = intervals_.add(record)) keep(*row);
+    return {};
+  }
+
+  Result<void> flush() override {
+    const auto now = std::chrono::steady_clock::now();
+    if (written_ && now - *written_ < rewrite_interval) return {};
+    written_ = now;
+    return save({});
+  }
+
+  Result<void> finish(const std::vector<Finding>& findings) override {
+    if (const auto row = intervals_.rest()) keep(*row);
+    return save(findings);
+  }
+
+ private:
+  void keep(const IntervalRow& row) {
+    tflops_.add(row.tflops_per_device);
+    memory_.add(row.memory_peak_gb ? row.memory_peak_gb : row.memory_gb);
+    rows_.add({row.last.step,
+               row.last.time_unix,
+               row.last.flops_source,
+               row.step_seconds.value,
+               row.tflops_per_device,
+               row.tflops_total,
+               row.samples_per_second,
+               row.tokens_per_second,
+               row.memory_gb,
+               row.memory_peak_gb,
+               row.mfu,
+               row.hfu,
+               row.last.loss,
+               row.phases});
+  }
+
+  void write_row(JsonWriter& json, const Row& row) const {
+    json.begin_object()
+        .field("iteration", row.step)
+        .field("TFLOPS_per_GPU", row.tflops_per_device)
+        .field("TFLOPS_total", row.tflops_total)
+        .field("samples_per_sec", row.samples_per_second)
+        .field("tokens_per_sec", row.tokens_per_second)
+        .field("step_time_ms", row.step_seconds * 1e3)
+        .field("memory_gb", row.memory_gb)
+        .field("peak_memory_gb", row.memory_peak_gb)
+        .field("timestamp", local_time(row.time_unix, 'T'))
+        .field("mfu", row.mfu)
+        .field("hfu", row.hfu)
+        .field("flops_source", to_string(row.flops_source))
+        .field("loss", row.loss);
+    if (run_.breakdown) {
+      json.key("phases").begin_object();
+      for (std::size_t i = 0; i < phase_count; ++i) {
+        if (row.phases[i]) json.field(to_string(static_cast<Phase>(i)), *row.phases[i]);
+      }
+      json.end_object();
+    }
+    json.end_object();
+  }
+
+  Result<void> save(const std::vector<Finding>& findings) {
+    FileReplacement file{path_};
+    std::string text;
+    JsonWriter json{text, 2};
+    json.begin_object().key("session_info").begin_object();
+    json.field("start_time", run_.stamp)
+        .field("end_time", last_ ? std::optional{local_time(last_->time_unix, 'T')} : std::nullopt)
+        .field("total_iterations", iterations_)
+        .field("schema", "flopmeter.summary/1")
+        .field("run_id", run_.run_id)
+        .field("model", run_.model)
+        .field("convention", run_.convention)
+        .field("device", run_.peaks.device)
+        .field("peak_source", run_.peaks.source)
+        .field("world_size", run_.world_size)
+        .field("log_interval", run_.log_interval)
+        .end_object();
+    const auto average = flops_.rate();
+    json.key("final_statistics").begin_object();
+    json.field("avg_tflops_per_gpu", average ? std::optional{*average * 1e-12} : std::nullopt)
+        .field("max_tflops_per_gpu", tflops_.greatest)
+        .field("min_tflops_per_gpu", tflops_.least)
+        .field("avg_throughput_tokens", tokens_total())
+        .field("peak_memory_gb", memory_.greatest)
+        .field("mfu", last_ ? last_->mfu_run : std::nullopt)
+        .field("goodput", goodput())
+        .field("dropped_records", last_ ? last_->dropped_records : 0)
+        .end_object();
+    json.key("iteration_logs").begin_array();
+    for (const Row& row : rows_.rows()) {
+      write_row(json, row);
+      if (text.size() > chunk_bytes) file.take(text);
+    }
+    json.end_array().field("iteration_logs_stride", rows_.stride());
+    json.key("findings").begin_array();
+    for (const Finding& finding : findings) write_json(json, finding);
+    json.end_array().end_object();
+    text.push_back('\n');
+    file.take(text);
+    return file.commit();
+  }
+
+  [[nodiscard]] std::optional<double> tokens_total() const {
+    const auto rate = tokens_.rate();
+    return rate ? std::optional{*rate * run_.data_parallel} : std::nullopt;
+  }
+  [[nodiscard]] std::optional<double> goodput() const {
+    return last_ ? as_number(find_step_field("goodput")->read(*last_)) : std::nullopt;
+  }
+
+  RunInfo run_;
+  std::string path_;
+  IntervalRows intervals_;
+  BoundedRows<Row> rows_{most_rows};
+  Span tflops_, memory_;
+  RateSum flops_, tokens_;
+  std::int64_t iterations_ = 0;
+  std::optional<StepRecord> last_;
+  std::optional<std::chrono::steady_clock::time_point> written_;
+};
+
+Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
+  std::string path =
+      target.empty() ? run.directory + "/perf_summary_" + run.stamp + ".json" : std::string{target};
+  return std::unique_ptr<Sink>{std::make_unique<PerfSummarySink>(run, std::move(path))};
+}
+
+}  // namespace
+
+extern constinit const SinkPlugin sink_perf_summary{
+    "perf_summary", "JSON summary, replaced every minute and at the end", make};
+
+}  // namespace flopmeter

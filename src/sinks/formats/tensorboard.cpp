@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TensorBoard event files: scalars once a log interval, and a ready-made layout for its
+// custom-scalars page.  Each start opens a new file, since readers lose what is appended after a
+// torn record.
+#include "../src/bounded_file.h"
+#include "../src/tfevents.h"
+
+#include <flopmeter/core/text.h>
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+
+namespace flopmeter {
+namespace {
+
+struct Tag {
+  std::string_view name;
+  std::string_view help;
+  std::optional<double> (*read)(const IntervalRow& row);
+};
+
+std::optional<double> per_second(double seconds) {
+  return seconds > 0 ? std::optional{1 / seconds} : std::nullopt;
+}
+
+using Row = const IntervalRow&;
+constexpr auto tags = std::to_array<Tag>({
+    {"performance/tflops_per_gpu",
+     "Model TFLOP/s of one device",
+     [](Row r) { return r.tflops_per_device; }},
+    {"performance/tflops_total",
+     "Model TFLOP/s of all devices",
+     [](Row r) { return r.tflops_total; }},
+    {"performance/samples_per_second",
+     "Samples a second, all ranks",
+     [](Row r) { return r.samples_per_second; }},
+    {"performance/tokens_per_second",
+     "Real tokens a second, all ranks",
+     [](Row r) { return r.tokens_per_second; }},
+    {"perf/mfu", "Model FLOPs utilization, 0 to 1", [](Row r) { return r.mfu; }},
+    {"perf/mfu_percent",
+     "Model FLOPs utilization in percent",
+     [](Row r) { return r.mfu ? std::optional{*r.mfu * 100} : std::nullopt; }},
+    {"perf/hfu", "Hardware FLOPs utilization, 0 to 1", [](Row r) { return r.hfu; }},
+    {"perf/mfu_run", "MFU over the whole run", [](Row r) { return r.last.mfu_run; }},
+    {"perf/step_time", "Seconds a step", [](Row r) { return std::optional{r.step_seconds.value}; }},
+    {"perf/steps_per_second",
+     "Steps a second",
+     [](Row r) { return per_second(r.step_seconds.value); }},
+    {"perf/tokens_per_second",
+     "Real tokens a second, all ranks",
+     [](Row r) { return r.tokens_per_second; }},
+    {"perf/samples_per_second",
+     "Samples a second, all ranks",
+     [](Row r) { return r.samples_per_second; }},
+    {"memory/current_gb", "Memory in use, in 2^30 bytes", [](Row r) { return r.memory_gb; }},
+    {"memory/peak_gb",
+     "Highest memory so far, in 2^30 bytes",
+     [](Row r) { return r.memory_peak_gb; }},
+});
+
+/// Layout{category{title, chart{title, multiline{tag}}}} of the custom-scalars plug-in.
+ProtoMessage layout(bool breakdown) {
+  ProtoMessage category;
+  category.text(1, "flopmeter");
+  const auto chart = [&category](std::string_view title,
+                                 std::initializer_list<std::string_view> patterns) {
+    ProtoMessage lines;
+    for (const auto pattern : patterns) lines.text(1, pattern);
+    category.message(2, ProtoMessage{}.text(1, title).message(2, lines));
+  };
+  chart("MFU (%)", {"^perf/mfu_percent$"});
+  chart("TFLOP/s per device", {"^performance/tflops_per_gpu$"});
+  chart("Tokens a second", {"^performance/tokens_per_second$"});
+  chart("Step time (s)", {"^perf/step_time$"});
+  chart("Memory (GB)", {"^memory/current_gb$", "^memory/peak_gb$"});
+  if (breakdown) chart("Phases (s)", {"^phases/.*"});
+  return ProtoMessage{}.message(2, category);
+}
+
+std::string file_name(const std::string& directory) {
+  static constinit std::atomic<int> counter{0};
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  for (char& c : host) {
+    if (c == '/') c = '_';
+  }
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::string seconds = std::to_string(now);
+  seconds.insert(0, seconds.size() < 10 ? 10 - seconds.size() : 0, '0');
+  return directory + "/events.out.tfevents." + seconds + "." + host.data() + "." +
+         std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
+}
+
+class TensorboardSink final : public IntervalFileSink {
+ public:
+  TensorboardSink(const RunInfo& run, const std::string& directory)
+      : IntervalFileSink(
+            run, file_name(directory), OutputFile::Name::fresh, start_of_file(run.breakdown)),
+        breakdown_(run.breakdown),
+        memory_(run.memory) {}
+
+ private:
+  static std::string start_of_file(bool breakdown) {
+    const double now =
+        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    const ProtoMessage plugin = ProtoMessage{}.text(1, "custom_scalars");
+    const ProtoMessage tensor =
+        ProtoMessage{}.number(1, 7).message(2, {}).text(8, layout(breakdown).bytes());
+    const ProtoMessage value = ProtoMessage{}
+                                   .text(1, "custom_scalars__config__")
+                                   .message(8, tensor)
+                                   .message(9, ProtoMessage{}.message(1, plugin).number(4, 2));
+    return tfevents_header(now) + tfevents_event(now, 0, ProtoMessage{}.message(1, value));
+  }
+
+  void add(ProtoMessage& summary,
+           std::size_t index,
+           std::string_view name,
+           std::string_view help,
+           std::optional<double> number) {
+    if (!number) return;
+    ProtoMessage value;
+    value.text(1, name).real32(2, static_cast<float>(*number));
+    if (!described_[index]) {  // title and text go with a tag's first value
+      described_[index] = true;
+      const ProtoMessage plugin = ProtoMessage{}.text(1, "scalars");
+      value.message(9, ProtoMessage{}.message(1, plugin).text(2, name).text(3, help).number(4, 1));
+    }
+    summary.message(1, value);
+  }
+
+  std::string text_of(const IntervalRow& row) override {
+    ProtoMessage summary;
+    for (std::size_t i = 0; i < std::size(tags); ++i) {
+      const Tag& tag = tags[i];
+      if (memory_ || !tag.name.starts_with("memory/"))
+        add(summary, i, tag.name, tag.help, tag.read(row));
+    }
+    for (std::size_t i = 0; breakdown_ && i < phase_count; ++i) {
+      if (!row.phases[i]) continue;
+      const std::string name = "phases/" + std::string{to_string(static_cast<Phase>(i))};
+      add(summary, std::size(tags) + i, name, "Seconds of a step", row.phases[i]->value);
+    }
+    return tfevents_event(row.last.time_unix, row.last.step, summary);
+  }
+
+  bool breakdown_;
+  bool memory_;
+  std::array<bool, std::size(tags) + phase_count> described_{};
+};
+
+Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
+  const std::string directory =
+      target.empty() ? run.directory + "/tensorboard" : std::string{target};
+  return std::unique_ptr<Sink>{std::make_unique<TensorboardSink>(run, directory)};
+}
+
+}  // namespace
+
+extern constinit const SinkPlugin sink_tensorboard{
+    "tensorboard", "TensorBoard event files in a directory", make};
+
+}  // namespace flopmeter

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/telemetry/measured_peaks.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace flopmeter {
+namespace {
+
+TEST(MeasuredPeaks, are_found_again_with_the_shapes_that_were_measured) {
+  const std::string cache = testing::TempDir() + "measured_peaks";
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  MeasuredMachine machine{.processor = processor_name(), .threads = 3, .torch = "2.9"};
+  machine.peaks.push_back(
+      {.dtype = Dtype::bf16,
+       .rate = {4e11},
+       .size = 1024,
+       .shapes = {{Dtype::bf16, 32, 64, {1e11}}, {Dtype::bf16, 512, 64, {2e11}}}});
+  const auto file = store_measured_peaks(machine);
+  ASSERT_TRUE(file);
+  const auto table = load_measured_peaks(3);
+  ASSERT_TRUE(table);
+  EXPECT_EQ((*table).peak(Dtype::bf16)->value, 4e11);
+  ASSERT_EQ((*table).shapes.size(), 2U);
+  EXPECT_EQ((*table).shapes[1].rows, 512);
+  EXPECT_EQ((*table).shapes[1].width, 64);
+  EXPECT_EQ((*table).shapes[1].rate.value, 2e11);
+  EXPECT_FALSE(load_measured_peaks(4));
+}
+
+TEST(MeasuredPeaks, measured_before_there_were_shapes_or_damaged_have_none) {
+  const std::string cache = testing::TempDir() + "old_peaks";
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  ASSERT_TRUE(store_measured_peaks({.processor = processor_name(), .threads = 1, .torch = "2.9"}));
+  std::ofstream{cache + "/flopmeter/peaks.json"}
+      << R"({"schema": "flopmeter.peaks/1", "machines": [{"processor": ")" << processor_name()
+      << R"(", "threads": 1, "torch": "2.9", "peaks": {"fp32": {"flops_per_second": 1e11},)"
+      << R"("fp64": {"flops_per_second": 5e10, "shapes": [[32, "x"], 7, [32, 64, null]]}}}]})";
+  const auto table = load_measured_peaks();
+  ASSERT_TRUE(table);
+  EXPECT_EQ((*table).peak(Dtype::fp32)->value, 1e11);
+  EXPECT_EQ((*table).peak(Dtype::fp64)->value, 5e10);
+  EXPECT_TRUE((*table).shapes.empty());
+}
+
+}  // namespace
+}  // namespace flopmeter

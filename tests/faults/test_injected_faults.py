@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults injected in real training are found, named and sized; their kind, size and seed are drawn at random."""
+
+import json
+
+import pytest
+
+injected = pytest.importorskip("injected")
+
+pytestmark = pytest.mark.torch2("a fused AdamW")
+LONG = pytest.mark.long
+SMALL = 0.03  # MFU points that a finding other than the injected one may claim
+
+
+def loss_of(diagnosis, cause):
+    return next((row for row in diagnosis["waterfall"] if row["cause"] == cause), {"seconds": 0.0, "mfu_points": 0.0})
+
+
+def check_sums(diagnosis):
+    """The waterfall sums to the gap, to the nanosecond."""
+    nanoseconds = sum(row["nanoseconds"] for row in diagnosis["waterfall"])
+    gap = round(diagnosis["seconds"] * 1e9) - round(diagnosis["ideal_seconds"] * 1e9)
+    assert nanoseconds == gap
+    assert sum(row["mfu_points"] for row in diagnosis["waterfall"]) == pytest.approx(1 - diagnosis["mfu"], abs=1e-9)
+    assert unexplained(diagnosis) >= 0, diagnosis["waterfall"]
+
+
+def unexplained(diagnosis):
+    """Part of the gap.  What other programs do to the machine between two profiles is in it."""
+    return loss_of(diagnosis, "unexplained")["seconds"] / (diagnosis["seconds"] - diagnosis["ideal_seconds"])
+
+
+def check_finding(diagnosis, rule):
+    findings = diagnosis["findings"]
+    assert findings, f"nothing was found where {rule} was injected: {diagnosis['waterfall']}"
+    assert findings[0]["rule"] == rule, findings
+    assert all(finding["mfu_points"] < SMALL for finding in findings[1:]), findings
+    return findings[0]
+
+
+def run(tmp_path, diagnose, plan, steps=25):
+    outcome = injected.train(tmp_path, plan, steps)
+    diagnosis = diagnose(tmp_path)
+    check_sums(diagnosis)
+    return outcome, diagnosis
+
+
+@pytest.fixture(scope="module")
+def twin(peak, tmp_path_factory):
+    """A run without a fault, and how long its steps take: what the sizes of the faults are drawn by."""
+    directory = tmp_path_factory.mktemp("twin")
+    return directory, injected.train(directory, injected.Plan(), 25).step_seconds
+
+
+@LONG
+def test_a_run_in_good_order_has_no_finding(diagnose, twin):
+    diagnosis = diagnose(twin[0])
+    check_sums(diagnosis)
+    assert diagnosis["findings"] == []
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=LONG)])
+@pytest.mark.parametrize(("fault", "rule"), [("sleep", "data_loading"), pytest.param("cpu", "cpu_bound", marks=LONG)])
+def test_waiting_for_data_is_told_by_its_reason_and_sized(tmp_path, diagnose, ask, draw, twin, fault, rule, workers):
+    size = draw.uniform(0.5, 1.5) * max(twin[1], 0.04)
+    if workers:
+        size = workers * (size + twin[1])  # they load while the model computes, each a batch of its own
+    plan = injected.Plan(seed=draw.randrange(1000), workers=workers, **{fault: size})
+    outcome, diagnosis = run(tmp_path, diagnose, plan)
+    check_finding(diagnosis, rule)
+    assert loss_of(diagnosis, rule)["seconds"] == pytest.approx(outcome.data_seconds, rel=0.1)
+    comparison = ask("compare", tmp_path, twin[0])
+    changes = comparison["changes"]
+    assert next(change for change in changes if change["cause"] == rule)["mfu_change"] > 0
+    assert sum(change["mfu_change"] for change in changes) == pytest.approx(
+        comparison["mfu_after"] - comparison["mfu_before"], abs=1e-9
+    )
+
+
+def test_padding_is_found_and_sized(tmp_path, diagnose, peak, draw):
+    plan = injected.Plan(seed=draw.randrange(1000), padding=draw.uniform(0.3, 0.7))
+    _, diagnosis = run(tmp_path, diagnose, plan)
+    finding = check_finding(diagnosis, "padding")
+    # Packed, the same samples take fewer steps.
+    real = round(plan.length * (1 - plan.padding)) / plan.length
+    assert finding["expected_mfu"] == pytest.approx(diagnosis["mfu"] / real, rel=0.05)
+
+
+@LONG
+def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, draw, twin):
+    plan = injected.Plan(seed=draw.randrange(1000), save_every=draw.randint(2, 4), save_sleep=twin[1])
+    outcome, diagnosis = run(tmp_path, diagnose, plan)
+    check_finding(diagnosis, "checkpoint")
+    assert loss_of(diagnosis, "checkpoint")["seconds"] == pytest.approx(outcome.save_seconds, rel=0.1)
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_code_of_a_checkpoint_is_told_from_the_model_s(tmp_path, peak, recompute):
+    injected.train(tmp_path, injected.Plan(recompute=recompute), 12)
+    (profile, *_) = [json.loads(line) for file in tmp_path.glob("op_profile_*") for line in file.read_text().splitlines()]
+    phases = {gap["phase"] for gap in profile["gaps"] if gap.get("recompute")}
+    assert phases == ({"forward", "backward"} if recompute else set())

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records drawn at random, and a directory to put them in.
+#pragma once
+
+#include "files.h"
+
+#include <flopmeter/core/static_text.h>
+#include <flopmeter/core/step_record.h>
+
+#include <random>
+#include <string>
+
+namespace flopmeter {
+
+/// A record with every field that can be put back drawn at random, about a third of them empty.
+class RandomRecords {
+ public:
+  explicit RandomRecords(unsigned seed) : random_(seed) {}
+
+  StepRecord next() {
+    StepRecord record;
+    for (const Field& field : step_fields()) {
+      if (field.set == nullptr || draw(3) == 0) continue;
+      // Which kind the field takes is found by trying.
+      if (field.set(record, FieldValue{text_for(field)})) continue;
+      const bool whole =
+          field.unit == Unit::count || field.unit == Unit::bytes || field.unit == Unit::flops;
+      field.set(record,
+                whole ? FieldValue{whole_for(field)}
+                      : FieldValue{std::ldexp(real_(random_), exponent_(random_))});
+    }
+    return record;
+  }
+
+ private:
+  unsigned draw(unsigned below) { return static_cast<unsigned>(random_() % below); }
+  std::string_view text_for(const Field& field) {
+    if (field.name == "tag") return to_string(static_cast<StepTag>(draw(6)));
+    if (field.name == "flops_source") return to_string(static_cast<FlopsProvenance>(draw(7)));
+    if (field.name == "attention_pairs") return to_string(static_cast<AttentionPairs>(draw(4)));
+    constexpr std::array<std::string_view, 4> texts{
+        "model-v1", "a \"quoted\"\n\tline", "é\x01<", "x"};
+    return texts[draw(4)];
+  }
+  WideInt whole_for(const Field& field) {
+    const auto bits = static_cast<WideInt>(random_());
+    if (field.group == "flops_by_dtype") return bits + 1;
+    if (field.unit == Unit::flops) return draw(2) == 0 ? bits * 1'000'003 : bits;
+    return bits >> (field.unit == Unit::bytes ? 1U : 34U);
+  }
+
+  std::mt19937_64 random_;
+  std::uniform_real_distribution<double> real_{-1, 1};
+  std::uniform_int_distribution<int> exponent_{-60, 80};
+};
+
+}  // namespace flopmeter
