@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepTotals: the only sum over steps, and so the only definition of a run's or a window's MFU:
+// ideal time of the model FLOPs in the dtypes that ran, divided by the wall time of the steps.  A
+// step lasts from the end of the previous step to its own end.  Only records with the tag `train`
+// count; time under other tags is listed by tag.
+#pragma once
+
+#include <flopmeter/core/dtype.h>
+#include <flopmeter/core/phase.h>
+#include <flopmeter/core/step_record.h>
+#include <flopmeter/core/units.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+namespace flopmeter {
+
+/// An amount and the time of the steps that know it.
+template <class T>
+struct AmountOverTime {
+  T amount{};
+  double seconds = 0;
+
+  void add(const std::optional<T>& part, double time) {
+    if (!part) return;
+    amount += *part;
+    seconds += time;
+  }
+  AmountOverTime& operator+=(const AmountOverTime& other) {
+    amount += other.amount;
+    seconds += other.seconds;
+    return *this;
+  }
+  /// Empty if no step knows the amount.
+  [[nodiscard]] std::optional<double> rate() const {
+    if (!(seconds > 0)) return std::nullopt;
+    return static_cast<double>(amount) / seconds;
+  }
+};
+
+/// Sums over the train steps of one rank, or of all ranks (of_ranks).
+struct StepTotals {
+  /// Records of another tag than `train`.
+  struct Tagged {
+    std::int64_t records = 0;
+    double seconds = 0;
+  };
+
+  void add(const StepRecord& record);
+  /// Adds further steps of the same rank.
+  StepTotals& operator+=(const StepTotals& other);
+  /// All ranks of a run over the same steps: amounts are sums in which each sample and token counts
+  /// once, times are means over the ranks, `steps` are those of the rank that has most.
+  [[nodiscard]] static StepTotals of_ranks(std::span<const StepTotals> ranks);
+
+  /// Never clamped; empty if no step has an MFU.
+  [[nodiscard]] std::optional<double> mfu() const { return ideal.rate(); }
+  [[nodiscard]] std::optional<double> hfu() const { return ideal_hardware.rate(); }
+  /// Model FLOP/s of one device.
+  [[nodiscard]] std::optional<double> flops_per_second() const { return model_flops.rate(); }
+  [[nodiscard]] std::optional<double> tokens_per_second() const { return tokens.rate(); }
+  [[nodiscard]] std::optional<double> samples_per_second() const { return samples.rate(); }
+  /// Mean wall time of a step; empty without a step.
+  [[nodiscard]] std::optional<Seconds> step_seconds() const;
+  /// Seconds that all steps spent in a phase; empty if no step has the phase.
+  [[nodiscard]] std::optional<double> phase(Phase phase) const {
+    return phases[static_cast<std::size_t>(phase)];
+  }
+  /// Part of the steps' time in a phase, 0 to 1.
+  [[nodiscard]] std::optional<double> phase_share(Phase phase) const;
+  /// Step time divided by the time since the run's first start; steps repeated after a restart
+  /// count once.
+  [[nodiscard]] std::optional<double> goodput() const;
+  /// Real tokens divided by tokens with padding; 1 if no step knows both.
+  [[nodiscard]] double token_share() const;
+
+  std::int64_t steps = 0;
+  std::int64_t steps_with_mfu = 0;
+  double seconds = 0;             ///< wall time of the steps
+  double inter_step_seconds = 0;  ///< part of it before the first event of a step
+  AmountOverTime<double> ideal;   ///< device seconds that the model FLOPs take at peak
+  AmountOverTime<double> ideal_hardware;
+  AmountOverTime<WideInt> model_flops;  ///< over device seconds
+  AmountOverTime<std::int64_t> tokens;
+  AmountOverTime<std::int64_t> samples;
+  AmountOverTime<double> monitor_seconds;
+  std::array<std::optional<double>, phase_count> phases{};
+  std::optional<double> overlapped_communication;
+  std::int64_t tokens_with_padding_known = 0;  ///< real tokens of the steps that know padded_tokens
+  std::int64_t padded_tokens = 0;
+  std::int64_t micro_batches = 0;
+  WideInt hardware_flops = 0;
+  WideInt recompute_flops = 0;
+  std::array<WideInt, dtype_count> hardware_flops_by_dtype{};
+  std::int64_t data_wait_samples = 0;
+  std::int64_t data_wait_busy_samples = 0;
+  std::int32_t devices = 1;  ///< of the rank that was added; their sum in of_ranks
+  std::int32_t data_parallel = 1;
+  std::map<StepTag, Tagged> other_tags;
+  double last_unix = 0;        ///< end of the newest record of any tag
+  std::int64_t last_step = 0;  ///< of the newest train step
+  std::optional<Seconds> run_seconds;
+  std::optional<Seconds> productive_seconds;
+};
+
+}  // namespace flopmeter

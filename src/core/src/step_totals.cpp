@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/step_totals.h>
+
+#include <algorithm>
+
+namespace flopmeter {
+namespace {
+
+void add_optional(std::optional<double>& total, const std::optional<double>& part) {
+  if (part) total = total.value_or(0) + *part;
+}
+
+std::optional<double> seconds_of(const std::optional<Seconds>& time) {
+  return time ? std::optional{time->value} : std::nullopt;
+}
+
+/// The mean over the `reporters` of `ranks` that know the amount.  If every rank reports, ranks
+/// that work on the same samples report the same ones.
+void count_once(AmountOverTime<std::int64_t>& total, int reporters, int ranks, int data_parallel) {
+  if (reporters == 0) return;
+  total.seconds /= reporters;
+  if (reporters == ranks && data_parallel < ranks)
+    total.amount = static_cast<std::int64_t>(WideInt{total.amount} * data_parallel / ranks);
+}
+
+}  // namespace
+
+void StepTotals::add(const StepRecord& record) {
+  const double time = record.step_seconds.value;
+  if (record.time_unix >= last_unix) {
+    last_unix = record.time_unix;
+    if (record.tag == StepTag::train) last_step = record.step;
+    if (record.run_seconds) run_seconds = record.run_seconds;
+    if (record.productive_seconds) productive_seconds = record.productive_seconds;
+  }
+  if (record.tag != StepTag::train) {
+    Tagged& tagged = other_tags[record.tag];
+    ++tagged.records;
+    tagged.seconds += time;
+    return;
+  }
+  const double device_time = time * record.devices;
+  ++steps;
+  seconds += time;
+  inter_step_seconds += record.inter_step_seconds.value_or(Seconds{}).value;
+  devices = record.devices;
+  data_parallel = std::max(1, record.data_parallel);
+  if (record.mfu) {
+    ++steps_with_mfu;
+    ideal.add(*record.mfu * device_time, device_time);
+  }
+  if (record.hfu) ideal_hardware.add(*record.hfu * device_time, device_time);
+  if (record.model_flops) model_flops.add(record.model_flops->value, device_time);
+  tokens.add(record.tokens, time);
+  samples.add(record.samples, time);
+  monitor_seconds.add(seconds_of(record.monitor_seconds), time);
+  for (std::size_t i = 0; i < phase_count; ++i)
+    add_optional(phases[i], seconds_of(record.phases[i]));
+  add_optional(overlapped_communication, seconds_of(record.overlapped_communication));
+  if (record.tokens && record.padded_tokens && *record.padded_tokens >= *record.tokens) {
+    tokens_with_padding_known += *record.tokens;
+    padded_tokens += *record.padded_tokens;
+  }
+  micro_batches += record.micro_batches;
+  if (record.hardware_flops) hardware_flops += record.hardware_flops->value;
+  if (record.recompute_flops) recompute_flops += record.recompute_flops->value;
+  for (std::size_t i = 0; i < dtype_count; ++i)
+    hardware_flops_by_dtype[i] += record.hardware_flops_by_dtype[i];
+  data_wait_samples += record.data_wait_samples.value_or(0);
+  data_wait_busy_samples += record.data_wait_busy_samples.value_or(0);
+}
+
+StepTotals& StepTotals::operator+=(const StepTotals& other) {
+  steps += other.steps;
+  steps_with_mfu += other.steps_with_mfu;
+  seconds += other.seconds;
+  inter_step_seconds += other.inter_step_seconds;
+  ideal += other.ideal;
+  ideal_hardware += other.ideal_hardware;
+  model_flops += other.model_flops;
+  tokens += other.tokens;
+  samples += other.samples;
+  monitor_seconds += other.monitor_seconds;
+  for (std::size_t i = 0; i < phase_count; ++i) add_optional(phases[i], other.phases[i]);
+  add_optional(overlapped_communication, other.overlapped_communication);
+  tokens_with_padding_known += other.tokens_with_padding_known;
+  padded_tokens += other.padded_tokens;
+  micro_batches += other.micro_batches;
+  hardware_flops += other.hardware_flops;
+  recompute_flops += other.recompute_flops;
+  for (std::size_t i = 0; i < dtype_count; ++i)
+    hardware_flops_by_dtype[i] += other.hardware_flops_by_dtype[i];
+  data_wait_samples += other.data_wait_samples;
+  data_wait_busy_samples += other.data_wait_busy_samples;
+  for (const auto& [tag, tagged] : other.other_tags) {
+    other_tags[tag].records += tagged.records;
+    other_tags[tag].seconds += tagged.seconds;
+  }
+  if (other.steps > 0) {
+    devices = other.devices;
+    data_parallel = other.data_parallel;
+  }
+  if (other.last_unix >= last_unix) {
+    last_unix = other.last_unix;
+    last_step = std::max(last_step, other.last_step);
+    if (other.run_seconds) run_seconds = other.run_seconds;
+    if (other.productive_seconds) productive_seconds = other.productive_seconds;
+  }
+  return *this;
+}
+
+StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
+  StepTotals all;
+  if (ranks.empty()) return all;
+  std::int64_t steps = 0;
+  std::int32_t devices = 0;
+  int with_tokens = 0;
+  int with_samples = 0;
+  for (const StepTotals& rank : ranks) {
+    all += rank;
+    steps = std::max(steps, rank.steps);
+    devices += rank.devices;
+    with_tokens += rank.tokens.seconds > 0 ? 1 : 0;
+    with_samples += rank.samples.seconds > 0 ? 1 : 0;
+  }
+  const auto count = static_cast<double>(ranks.size());
+  all.steps = steps;
+  all.devices = devices;
+  for (double* time : {&all.seconds, &all.inter_step_seconds}) *time /= count;
+  for (auto& time : all.phases) {
+    if (time) *time /= count;
+  }
+  if (all.overlapped_communication) *all.overlapped_communication /= count;
+  for (auto& [tag, tagged] : all.other_tags) tagged.seconds /= count;
+  const auto size = static_cast<int>(ranks.size());
+  count_once(all.tokens, with_tokens, size, all.data_parallel);
+  count_once(all.samples, with_samples, size, all.data_parallel);
+  return all;
+}
+
+std::optional<Seconds> StepTotals::step_seconds() const {
+  if (steps == 0) return std::nullopt;
+  return Seconds{seconds / static_cast<double>(steps)};
+}
+
+std::optional<double> StepTotals::phase_share(Phase of) const {
+  const auto time = phase(of);
+  if (!time || !(seconds > 0)) return std::nullopt;
+  return *time / seconds;
+}
+
+std::optional<double> StepTotals::goodput() const {
+  if (!run_seconds || !productive_seconds || !(run_seconds->value > 0)) return std::nullopt;
+  return *productive_seconds / *run_seconds;
+}
+
+double StepTotals::token_share() const {
+  return padded_tokens > 0
+             ? static_cast<double>(tokens_with_padding_known) / static_cast<double>(padded_tokens)
+             : 1;
+}
+
+}  // namespace flopmeter

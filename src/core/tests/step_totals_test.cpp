@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/step_totals.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace flopmeter {
+namespace {
+
+StepRecord train_step(double seconds, double mfu) {
+  StepRecord record;
+  record.step_seconds = {seconds};
+  record.mfu = mfu;
+  record.tokens = 100;
+  record.samples = 4;
+  record.phases[static_cast<std::size_t>(Phase::forward)] = Seconds{seconds / 2};
+  return record;
+}
+
+TEST(StepTotals, mfu_is_ideal_time_over_wall_time) {
+  StepTotals totals;
+  totals.add(train_step(1, 0.5));
+  totals.add(train_step(3, 0.1));
+  EXPECT_DOUBLE_EQ(*totals.mfu(), (0.5 + 0.3) / 4);
+  EXPECT_DOUBLE_EQ(*totals.tokens_per_second(), 50);
+  EXPECT_DOUBLE_EQ(*totals.samples_per_second(), 2);
+  EXPECT_DOUBLE_EQ(*totals.phase(Phase::forward), 2);
+  EXPECT_DOUBLE_EQ(*totals.phase_share(Phase::forward), 0.5);
+  EXPECT_FALSE(totals.phase(Phase::data));
+  EXPECT_DOUBLE_EQ(totals.step_seconds()->value, 2);
+}
+
+TEST(StepTotals, only_train_records_count_and_others_are_listed_by_tag) {
+  StepTotals totals;
+  totals.add(train_step(1, 0.5));
+  for (const StepTag tag : {StepTag::profile, StepTag::compile, StepTag::evaluation}) {
+    StepRecord record = train_step(10, 0.01);
+    record.tag = tag;
+    totals.add(record);
+  }
+  EXPECT_EQ(totals.steps, 1);
+  EXPECT_DOUBLE_EQ(*totals.mfu(), 0.5);
+  EXPECT_DOUBLE_EQ(totals.other_tags.at(StepTag::compile).seconds, 10);
+}
+
+TEST(StepTotals, a_step_without_an_mfu_is_on_neither_side_of_the_ratio) {
+  StepTotals totals;
+  EXPECT_FALSE(totals.mfu());
+  totals.add(train_step(1, 0.5));
+  StepRecord unknown = train_step(9, 0);
+  unknown.mfu.reset();
+  totals.add(unknown);
+  EXPECT_DOUBLE_EQ(*totals.mfu(), 0.5);
+  EXPECT_DOUBLE_EQ(totals.seconds, 10);
+}
+
+TEST(StepTotals, adding_totals_equals_adding_records) {
+  StepTotals one, two, both;
+  one.add(train_step(1, 0.5));
+  two.add(train_step(3, 0.1));
+  both.add(train_step(1, 0.5));
+  both.add(train_step(3, 0.1));
+  one += two;
+  EXPECT_DOUBLE_EQ(*one.mfu(), *both.mfu());
+  EXPECT_EQ(one.steps, both.steps);
+  EXPECT_DOUBLE_EQ(*one.phase(Phase::forward), *both.phase(Phase::forward));
+}
+
+TEST(StepTotals, ranks_divide_ideal_time_by_devices_times_wall_time) {
+  std::array<StepTotals, 2> ranks;
+  for (StepTotals& rank : ranks) {
+    StepRecord record = train_step(2, &rank == ranks.data() ? 0.2 : 0.4);
+    record.data_parallel = 2;
+    rank.add(record);
+    rank.add(record);
+  }
+  const StepTotals all = StepTotals::of_ranks(ranks);
+  EXPECT_EQ(all.steps, 2);
+  EXPECT_EQ(all.devices, 2);
+  EXPECT_DOUBLE_EQ(all.seconds, 4);
+  EXPECT_DOUBLE_EQ(*all.mfu(), 0.3);
+  EXPECT_DOUBLE_EQ(*all.tokens_per_second(), 100);
+  EXPECT_DOUBLE_EQ(*all.phase(Phase::forward), 2);
+}
+
+TEST(StepTotals, ranks_that_share_their_samples_count_them_once) {
+  std::array<StepTotals, 4> ranks;
+  for (StepTotals& rank : ranks) {
+    StepRecord record = train_step(1, 0.5);
+    record.data_parallel = 2;
+    rank.add(record);
+  }
+  EXPECT_DOUBLE_EQ(*StepTotals::of_ranks(ranks).tokens_per_second(), 200);
+}
+
+TEST(StepTotals, goodput_is_step_time_over_run_time_of_the_newest_record) {
+  StepTotals totals;
+  EXPECT_FALSE(totals.goodput());
+  StepRecord record = train_step(1, 0.5);
+  record.time_unix = 10;
+  record.run_seconds = Seconds{4};
+  record.productive_seconds = Seconds{1};
+  totals.add(record);
+  EXPECT_DOUBLE_EQ(*totals.goodput(), 0.25);
+}
+
+}  // namespace
+}  // namespace flopmeter
