@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own checks must see an offence: each test plants one in a small tree and looks for its line."""
+"""Tests of the project's own checks: each test writes an offense into a small tree and expects the check to report it."""
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
-def run(tool, root):
-    done = subprocess.run([sys.executable, TOOLS / tool, root], capture_output=True, text=True)
+def run(tool, *arguments):
+    done = subprocess.run([sys.executable, TOOLS / tool, *arguments], capture_output=True, text=True)
     return done.returncode, done.stdout
 
 
@@ -22,13 +22,13 @@ def write(root, path, text):
 
 @pytest.fixture
 def tree(tmp_path):
-    """Two layers that are in order: catalog uses core, viewer uses http."""
+    """A tree whose includes and link lines all point down."""
     write(tmp_path, "src/core/include/flopmeter/core/units.h", "#pragma once\n")
-    write(tmp_path, "http/include/flopmeter/http/server.h", "#pragma once\n")
+    write(tmp_path, "src/http/include/flopmeter/http/server.h", "#pragma once\n")
     write(tmp_path, "src/catalog/include/flopmeter/catalog/ops.h", "#include <flopmeter/core/units.h>\n")
-    write(tmp_path, "src/sinks/src/text.cpp", "#include <vector>\n#include <flopmeter/core/units.h>\n")
-    write(tmp_path, "viewer/src/page.cpp", "#include <flopmeter/http/server.h>\n")
-    write(tmp_path, "adapters/torch/include/flopmeter/torch/op_counter.h", "#include <flopmeter/core/units.h>\n")
+    write(tmp_path, "src/telemetry/src/cpu.cpp", "#include <vector>\n#include <flopmeter/core/units.h>\n")
+    write(tmp_path, "src/report/src/page.cpp", "#include <flopmeter/http/server.h>\n")
+    write(tmp_path, "src/adapters/torch/include/flopmeter/torch/op_counter.h", "#include <flopmeter/core/units.h>\n")
     write(tmp_path, "src/catalog/CMakeLists.txt", "flopmeter_module(catalog\n  DEPENDS flopmeter::core)\n")
     write(tmp_path, "tests/end_to_end.cpp", "#include <flopmeter/torch/op_counter.h>\n")
     return tmp_path
@@ -38,28 +38,28 @@ def test_layers_accept_includes_that_point_down(tree):
     assert run("check_layers.py", tree) == (0, "layers: every include and link line points down\n")
 
 
-@pytest.mark.parametrize("path, include, told", [
+@pytest.mark.parametrize("path, include, message", [
     ("src/core/src/units.cpp", "<flopmeter/catalog/ops.h>", "which is above it"),
-    ("src/sinks/src/csv.cpp", "<flopmeter/catalog/ops.h>", "a module of the same layer"),
-    ("http/src/server.cpp", "<flopmeter/core/units.h>", "a module of the same layer"),
-    ("monitor/src/ring.cpp", "<flopmeter/http/server.h>", "serves only sinks and viewer"),
-    ("monitor/src/ring.cpp", "<flopmeter/torch/op_counter.h>", "which is above it"),
+    ("src/telemetry/src/gpu.cpp", "<flopmeter/catalog/ops.h>", "a module of the same layer"),
+    ("src/http/src/server.cpp", "<flopmeter/core/units.h>", "a module of the same layer"),
+    ("src/monitor/src/ring.cpp", "<flopmeter/http/server.h>", "serves only sinks and report"),
+    ("src/monitor/src/ring.cpp", "<flopmeter/torch/op_counter.h>", "which is above it"),
     ("src/core/src/units.cpp", '"../../catalog/include/flopmeter/catalog/ops.h"', "which is above it"),
     ("src/core/tests/units_test.cpp", "<flopmeter/catalog/ops.h>", "which is above it"),
     ("src/core/src/units.cpp", "<flopmeter/nowhere/x.h>", "no module owns this header"),
 ])
-def test_layers_name_the_line_of_an_offending_include(tree, path, include, told):
+def test_layers_report_the_line_of_an_upward_include(tree, path, include, message):
     write(tree, path, f"#include <vector>\n#include {include}\n")
     code, out = run("check_layers.py", tree)
     assert code == 1
-    assert out.startswith(f"{path}:2: ") and told in out
+    assert out.startswith(f"{path}:2: ") and message in out
 
 
-def test_layers_name_the_line_of_an_offending_link(tree):
+def test_layers_report_the_line_of_an_upward_link(tree):
     write(tree, "src/core/CMakeLists.txt", "flopmeter_module(core  # flopmeter::catalog is above\n  DEPENDS flopmeter::catalog)\n")
     code, out = run("check_layers.py", tree)
     assert code == 1
-    assert out.startswith("src/core/CMakeLists.txt:2: core (layer 0) uses catalog (layer 1)")
+    assert out.startswith("src/core/CMakeLists.txt:2: src/core (layer 0) uses src/catalog (layer 1)")
 
 
 @pytest.fixture
@@ -69,20 +69,33 @@ def repository(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("path, text, told", [
-    ("docs/a.md", "see /" + "home/somebody/notes\n", "docs/a.md:1: a path of one machine"),
-    ("src/core/a.cpp", "int a;\n// TO" + "DO: more\n", "src/core/a.cpp:2: an unfinished note"),
-    ("src/core/a.cpp", "\n" * 401, "src/core/a.cpp:401: longer than 400 lines"),
-    ("README.md", "\n" * 120, "README.md:120: longer than 119 lines"),
+def add_all(repository):
+    subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
+
+
+@pytest.mark.parametrize("path, text, message", [
+    ("page.md", "see /" + "home/alice/notes\n", "page.md:1: machine-specific path"),
+    ("module/a.cpp", "int a;\n// TO" + "DO: more\n", "module/a.cpp:2: unfinished note"),
+    ("module/a.cpp", "\n" * 501, "module/a.cpp:501: more than 500 lines"),
+    ("README.md", "\n" * 141, "README.md:141: more than 140 lines"),
+    ("page.md", "one\nThe user is to" + "ld why.\n", "page.md:2: banned phrase 'to" + "ld'"),
+    ("module/a.py", "to" + "ld_user = 1\n", "module/a.py:1: banned phrase 'to" + "ld'"),
+    ("module/a.h", "/// Wha" + "t a step costs.\n", "module/a.h:1: banned phrase '/// Wha" + "t'"),
 ])
-def test_text_names_the_place_of_an_offence(repository, path, text, told):
+def test_text_reports_the_place_of_an_offense(repository, path, text, message):
     write(repository, path, text)
-    subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
+    add_all(repository)
     code, out = run("check_text.py", repository)
-    assert code == 1 and told in out
+    assert code == 1 and message in out
 
 
-def test_text_accepts_what_is_in_order_and_ignores_untracked_files(repository):
-    subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
-    write(repository, "src/core/a.cpp", "// TO" + "DO\n")
+def test_text_accepts_a_clean_tree_and_ignores_untracked_files(repository):
+    add_all(repository)
+    write(repository, "module/a.cpp", "// TO" + "DO\n")
     assert run("check_text.py", repository) == (0, "text: 1 tracked files are in order\n")
+
+
+def test_text_counts_banned_phrases_per_folder(repository):
+    write(repository, "module/a.py", "to" + "ld = 1  # to" + "ld\n")
+    add_all(repository)
+    assert run("check_text.py", "--count", repository) == (0, "     2  module\n     2  total\n")
