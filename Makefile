@@ -1,43 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-# The commands of the project. Each does its own set-up first; the second time that takes under a second.
+# Project commands. Each installs its prerequisites first, which takes under a second if they are installed.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-long bench check docs clean
+.PHONY: help setup build demo quick test test-long bench check docs golden clean
 JOBS ?= $(shell nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
-help: ## this list
+help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: ## install what the build needs: Debian packages (as root), .venv, torch
+setup: ## install the build prerequisites: Debian packages (as root), .venv, torch
 	@tools/setup.sh demo
 
-build: setup ## build/flopmeter, and the Python package for .venv
+build: setup ## build build/flopmeter and the Python package for .venv
 	@tools/build.sh -DFLOPMETER_TESTS=OFF
 
-demo: setup ## see it work
+demo: setup ## train a small GPT twice, misconfigured and tuned, and diagnose it
 	@tools/build.sh -DFLOPMETER_TESTS=OFF --target flopmeter_cli flopmeter_demo
 	@build/flopmeter demo
-	@echo "building the Python package, for flopmeter run"
+	@echo "building the Python package for flopmeter run"
 	@tools/build.sh -DFLOPMETER_TESTS=OFF
 
-test: ## all tests that fit in a coffee break (.ci/run calls this)
+quick: ## format, layers, text, and C++ unit tests (under 1 minute after a build)
+	@tools/setup.sh test
+	@tools/check.sh format layers text unit
+
+test: ## all tests that CI runs (about 20 minutes on 2 cores)
 	@tools/setup.sh test
 	@tools/check.sh format layers text release python+dev consumer docs
 
-test-long: ## the long suites: soak, random configurations, injected faults, thread sanitizer
+test-long: ## long tests: soak, random configurations, injected faults, thread sanitizer
 	@tools/setup.sh test
 	@FLOPMETER_LONG=1 tools/check.sh release python tsan
 
-check: ## what a reviewer would ask first: layout, layers, text, lint, generated pages
+check: ## static checks: format, layers, text, clang-tidy, generated pages
 	@tools/setup.sh test
 	@tools/check.sh format layers text tidy docs
 
-bench: ## measure ourselves beside our peers
+bench: ## measure the overhead next to comparable tools
 	@tools/setup.sh bench
 	@tools/bench.sh
 
-docs: build ## write the generated reference pages anew
+docs: build ## regenerate the reference pages
 	@.venv/bin/python tools/docs.py
 
-clean: ## delete what was built (.venv stays)
+golden: ## accept the current output as the new golden files, then show the difference
+	@tools/setup.sh test
+	@tools/golden.sh
+
+clean: ## delete build products (.venv stays)
 	rm -rf build

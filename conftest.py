@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all folders of Python tests share."""
+"""Configuration shared by all folders of Python tests."""
 
 import signal
 
 import pytest
 
-# What a shell starts in the background is deaf to Ctrl-C, and so is all that it starts: some tests interrupt programs.
+# A shell starts background jobs with SIGINT ignored, and child processes inherit that. Some tests interrupt programs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

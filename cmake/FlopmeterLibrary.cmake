@@ -1,5 +1,5 @@
-# libflopmeter.so: every module in one shared library, so that the program, the Python binding and the
-# torch adapter of one process share one set of counters.
+# libflopmeter.so: all modules in one shared library, so that the CLI, the Python binding, and the torch adapter in
+# one process share one set of counters.
 get_property(modules GLOBAL PROPERTY FLOPMETER_MODULES)
 get_property(includes GLOBAL PROPERTY FLOPMETER_INCLUDES)
 
@@ -10,7 +10,7 @@ add_library(flopmeter SHARED ${objects})
 add_library(flopmeter::flopmeter ALIAS flopmeter)
 flopmeter_flags(flopmeter)
 set_target_properties(flopmeter PROPERTIES SOVERSION 0 LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-if(NOT SKBUILD)  # a wheel holds no links: each name would be one more copy
+if(NOT SKBUILD)  # a wheel stores each symbolic link as a copy
   set_target_properties(flopmeter PROPERTIES VERSION ${PROJECT_VERSION})
 endif()
 target_link_libraries(flopmeter PRIVATE $<BUILD_INTERFACE:${dependencies}>)

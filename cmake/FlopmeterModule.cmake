@@ -1,7 +1,6 @@
 # flopmeter_module(<name> SOURCES ... [DEPENDS ...] [PRIVATE ...]): one library, one include root, one test binary.
 #
-# DEPENDS are the modules below this one (they are the only ones whose headers it can see); PRIVATE are
-# third-party libraries, which never show in a public header.
+# DEPENDS lists modules of lower layers. PRIVATE lists third-party libraries, which must not appear in public headers.
 function(flopmeter_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-missing-field-initializers
@@ -12,13 +11,14 @@ function(flopmeter_flags target)
   endif()
 endfunction()
 
-# Most of a small file's compile time is the standard library's headers. They are read once for a module where
-# FLOPMETER_PRECOMPILE says so (presets dev and release, `pip install`); tsan and tidy go without: no file leans on it.
+# Standard library headers dominate the compile time of small files. With FLOPMETER_PRECOMPILE (presets dev and
+# release, `pip install`), each module parses them once. The presets tsan and tidy build without it, so a missing
+# include fails there.
 function(flopmeter_precompile target)
   if(FLOPMETER_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <chrono> <cmath> <functional> <map> <memory> <optional>
                               <span> <string> <string_view> <variant> <vector> ${ARGN})
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # lets ccache work
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # required by ccache
   endif()
 endfunction()
 
@@ -58,7 +58,7 @@ function(flopmeter_module name)
   if(FLOPMETER_TESTS AND tests)
     add_executable(${target}_tests ${tests})
     flopmeter_flags(${target}_tests)
-    # The library is optimised as shipped; a test's own code is to compile quickly.
+    # The library is optimized; test code is not, to compile fast.
     target_compile_options(${target}_tests PRIVATE -O0 -g1)
     target_precompile_headers(${target}_tests PRIVATE <gtest/gtest.h>)
     target_link_libraries(${target}_tests PRIVATE ${target} ${arg_PRIVATE} GTest::gmock GTest::gtest_main)

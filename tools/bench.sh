@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `make bench`: every program and script of benchmarks/, one after another, so that none disturbs another.
+# `make bench`: runs all programs and scripts in benchmarks/ one at a time, so that they do not disturb each other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/build.sh -DFLOPMETER_BENCH=ON

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds preset `release` and puts the results where people look for them:
-#   build/flopmeter           the program
-#   .venv/bin/flopmeter       the same, for who activates .venv; the Python package is on its path
-#   tools/build.sh [-D...] [--target NAME...]    options for configuring (-DFLOPMETER_TESTS=OFF); not all, but these
+# Builds preset `release` and links the results:
+#   build/flopmeter           the CLI
+#   .venv/bin/flopmeter       the same; the Python package is importable from .venv
+# Usage: tools/build.sh [-DNAME=VALUE...] [--target NAME...]    CMake options, then targets (default: all)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 options=()
 while [ $# -gt 0 ] && [ "$1" != --target ]; do options+=("$1"); shift; done
 
-[ -f .venv/.setup/torch-from ] || { echo "build: not set up yet; run: make setup" >&2; exit 1; }
+[ -f .venv/.setup/torch-from ] || { echo "build: prerequisites are missing; run: make setup" >&2; exit 1; }
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 torch=system
 [ "$(cat .venv/.setup/torch-from)" = system ] || torch=$site/torch

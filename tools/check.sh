@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the named checks, or all of them, and prints for each its result and its time.
+# Runs the named checks (default: all) and prints the result and the duration of each.
 #   tools/check.sh [CHECK...]        tools/check.sh --list
-# A+B runs B beside A, on what A leaves of the processors.
-# The output of a check is kept in build/check/<name>.log; of a failing one the end is shown.
-# FLOPMETER_LONG=1 adds the suites marked `long`.
+# A+B runs A and B concurrently, B at lower priority.
+# build/check/<name>.log contains the output of a check; if a check fails, its last lines are printed.
+# FLOPMETER_LONG=1 includes the tests marked `long`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-all=(format layers text release python consumer docs dev tsan tidy)
+all=(format layers text unit release python consumer docs dev tsan tidy)
 python=.venv/bin/python
 torch=$(cat .venv/.setup/torch-from 2>/dev/null || true)
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
@@ -25,7 +25,17 @@ check_format() { tools/check_format.sh; }
 check_layers() { $python tools/check_layers.py; }
 check_text() { $python tools/check_text.py; }
 check_release() { tools/build.sh -DFLOPMETER_TESTS=ON && run_ctest release; }
-# Sanitized: the modules that own memory, threads and files; in the long suite all of them.
+# C++ unit tests of all modules, one process per module.
+check_unit() {
+  local modules module failed=0
+  mapfile -t modules < <(git ls-files -- 'src/*/tests/*_test.cpp' | cut -d/ -f2 | grep -v adapters | sort -u)
+  tools/build.sh -DFLOPMETER_TESTS=ON --target $(printf "flopmeter_%s_tests " "${modules[@]}") || return
+  for module in "${modules[@]}"; do
+    "build/release/src/$module/flopmeter_${module}_tests" --gtest_brief=1 || failed=1
+  done
+  return $failed
+}
+# With sanitizers: the modules that own memory, threads, and files. FLOPMETER_LONG=1: all modules.
 check_dev() {
   if [ "${FLOPMETER_LONG:-0}" = 1 ]; then build_and_test dev; return; fi
   local modules=(core http telemetry runstore sinks analysis monitor)
@@ -40,7 +50,7 @@ check_python() {
   local folders
   mapfile -t folders < <(git ls-files -- '*/test_*.py' | xargs -n1 dirname | grep -v fixture | sort -u)
   [ ${#folders[@]} -gt 0 ] || { echo "no Python tests found"; return 1; }
-  # One run a folder: each has its own conftest and helpers.
+  # One pytest process per folder: each folder has its own conftest and modules.
   local folder status failed=0
   for folder in "${folders[@]}"; do
     echo "== $folder"
@@ -50,12 +60,12 @@ check_python() {
     fi
     $python -m pytest -q -rsfE "${skip_long_pytest[@]}" "$folder"
     status=$?
-    [ $status -eq 0 ] || [ $status -eq 5 ] || failed=1  # 5: all tests of the folder are long ones
+    [ $status -eq 0 ] || [ $status -eq 5 ] || failed=1  # 5: all tests of the folder are marked long
   done
   return $failed
 }
 
-# Runs one check in a process of its own; what it found is in <name>.status.
+# Runs one check and writes its exit status and duration to <name>.status.
 run_check() {
   local start=$SECONDS status=0
   "check_$1" >"build/check/$1.log" 2>&1 || status=$?
@@ -65,9 +75,9 @@ run_check() {
 if [ "${1:-}" = --list ]; then printf '%s\n' "${all[@]}"; exit 0; fi
 [ $# -gt 0 ] || set -- "${all[@]}"
 for name in ${*//+/ }; do
-  declare -F "check_$name" >/dev/null || { echo "check: no check named '$name'; there are: ${all[*]}" >&2; exit 2; }
+  declare -F "check_$name" >/dev/null || { echo "check: unknown check '$name'; available: ${all[*]}" >&2; exit 2; }
 done
-[ -n "$torch" ] || { echo "check: not set up yet; run: tools/setup.sh test" >&2; exit 1; }
+[ -n "$torch" ] || { echo "check: prerequisites are missing; run: tools/setup.sh test" >&2; exit 1; }
 
 mkdir -p build/check
 failed=()
@@ -80,7 +90,7 @@ for group in "$@"; do
     read -r status seconds <"build/check/$name.status"
     if [ "$status" -eq 0 ]; then
       printf 'check  %-10s ok      %4d s\n' "$name" "$seconds"
-      sed -nE 's/^SKIPPED \[[0-9]+\] [^ ]+ /    left out: /p' "build/check/$name.log" | sort -u
+      sed -nE 's/^SKIPPED \[[0-9]+\] [^ ]+ /    skipped: /p' "build/check/$name.log" | sort -u
     else
       printf 'check  %-10s FAILED  %4d s  (build/check/%s.log)\n' "$name" "$seconds" "$name"
       grep -E '^(FAILED|ERROR) |\((Failed|Timeout)\)$' "build/check/$name.log" | head -20 | sed 's/^/    /'

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every include and every link line points down the layers.
+"""Checks that all includes and link lines point down the layers.
 
-A module sees itself and the modules of lower layers; modules of one layer do not see one another.
-Prints file:line for each offence and exits 1 if there is one.
+A module may use itself and modules of lower layers, but not other modules of the same layer.
+Prints one line per offense as file:line and exits with status 1 if there is any.
 """
 import re
 import sys
@@ -27,7 +27,7 @@ LINKED = re.compile(r"\bflopmeter::(\w+)")
 
 
 def module_of(path):
-    """The module that owns a path of the project, or None for folders outside the layers."""
+    """Module that owns a path; None for folders outside the layers."""
     parts = path.split("/")
     for depth in (3, 2, 1):
         name = "/".join(parts[:depth])
@@ -37,7 +37,7 @@ def module_of(path):
 
 
 def header_owners(root):
-    """flopmeter/<...>.h as it is written in an include, to the module whose include root holds it."""
+    """Maps flopmeter/<...>.h, as written in an include, to the module that owns the header."""
     owners = {}
     for header in root.glob("**/include/flopmeter/**/*.h"):
         path = header.relative_to(root).as_posix()
@@ -64,7 +64,7 @@ def explain(user, used):
 
 
 def included_module(line, path, root, owners):
-    """The module an include line names, "" if it names none of ours, None if nobody owns the header."""
+    """Module that an include line refers to; "" for external headers, None if no module owns the header."""
     found = INCLUDE.match(line)
     if not found:
         return ""
@@ -73,7 +73,7 @@ def included_module(line, path, root, owners):
         folder = name.split("/")[1]
         for module in LEVEL:
             if folder in (module, module.split("/")[-1]) and name not in owners:
-                return module  # a header that the build writes
+                return module  # generated header
         return owners.get(name)
     if mark == '"':
         target = (root / path).parent.joinpath(name).resolve()
@@ -103,7 +103,7 @@ def check_links(path, root):
 
 
 def check(root):
-    """All offences under root, as text lines."""
+    """Yields all offenses under root as text lines."""
     owners = header_owners(root)
     skipped = ("build/", ".venv/", ".git/")
     for file in sorted(root.rglob("*")):
@@ -118,9 +118,9 @@ def check(root):
 
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
-    offences = list(check(root))
-    print("\n".join(offences) if offences else "layers: every include and link line points down")
-    return 1 if offences else 0
+    offenses = list(check(root))
+    print("\n".join(offenses) if offenses else "layers: every include and link line points down")
+    return 1 if offenses else 0
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything a build needs on a fresh Debian 12: apt packages, .venv, pinned Python packages.
-#   tools/setup.sh demo|test|bench      each level includes the one before
-# A stage that is already done costs a few milliseconds. With FLOPMETER_OFFLINE=1, or when no package
-# index answers, Debian's libtorch 1.13.1 takes the place of PyPI's torch; .venv/.setup/torch-from says which
-# of the two it was ("pip" or "system"). Delete .venv to start again.
+# Installs the build prerequisites on a fresh Debian 12: apt packages, .venv, pinned Python packages.
+#   tools/setup.sh demo|test|bench      each level includes the previous one
+# A completed stage costs a few milliseconds. With FLOPMETER_OFFLINE=1, or if no package index is reachable, Debian's
+# libtorch 1.13.1 replaces torch from PyPI; .venv/.setup/torch-from contains "pip" or "system". Delete .venv to reset.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 level=${1:-demo}
 case $level in demo | test | bench) ;; *)
-  echo "setup: unknown level '$level': use demo, test or bench" >&2
+  echo "setup: unknown level '$level': use demo, test, or bench" >&2
   exit 2 ;;
 esac
 venv=.venv
@@ -20,7 +19,7 @@ trap 'rm -f "$log"' EXIT
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
-# run NAME COMMAND...: one line with the elapsed time; the output is shown only if the command fails.
+# run NAME COMMAND...: prints one line with the elapsed time; keeps the output in $log.
 run() {
   local name=$1 start=$SECONDS pid
   shift
@@ -58,15 +57,15 @@ apt_install() {
 
 python_is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
 
-make_venv() {  # make_venv [OPTION...]: options of python -m venv
+make_venv() {  # make_venv [OPTION...]: options for python -m venv
   local python=${PYTHON:-python3}
   python_is_new_enough "$python" || fail "$python is missing or older than 3.9; set PYTHON to a newer one"
   run "Python environment $venv" "$python" -m venv "$@" "$venv" || { cat "$log" >&2; fail "python -m venv failed"; }
   mkdir -p "$stamps"
 }
 
-# pip_install NAME ARGUMENTS...: `pip install ARGUMENTS`, once for each content of the lists; returns 1
-# when pip fails, and its words are in $log.
+# pip_install NAME ARGUMENTS...: runs `pip install ARGUMENTS` if the requirement files changed. If pip fails, returns 1
+# and leaves the output in $log.
 pip_install() {
   local name=$1 key
   key=$(cat tools/requirements/constraints.txt "tools/requirements/$1.txt" 2>/dev/null | sha256sum)
@@ -79,10 +78,10 @@ pip_install() {
 
 use_system_torch() {
   ! compgen -G "$venv/lib/python*/site-packages/torch" >/dev/null ||
-    fail "$1, but $venv holds PyPI's torch; delete $venv, or try in a fresh clone"
-  echo "setup  $1: using Debian's libtorch 1.13.1 and Python packages instead of PyPI's"
+    fail "$1, but $venv contains torch from PyPI; delete $venv or use a fresh clone"
+  echo "setup  $1: using libtorch 1.13.1 and Python packages from Debian instead of PyPI"
   apt_install tools/apt/system-torch.txt
-  PYTHON=/usr/bin/python3 make_venv --clear --system-site-packages  # the Python that Debian's packages are for
+  PYTHON=/usr/bin/python3 make_venv --clear --system-site-packages  # Debian's packages require Debian's Python
   echo system >"$stamps/torch-from"
 }
 
@@ -99,10 +98,10 @@ if [ "$(cat $stamps/torch-from 2>/dev/null)" != system ]; then
   if pip_install torch "$(packages_in tools/requirements/constraints.txt)"; then
     echo pip >"$stamps/torch-from"
   elif grep -qE 'No matching distribution|Connection|Network|Temporary failure|Max retries' "$log"; then
-    use_system_torch "no package index gave torch"
+    use_system_torch "no package index provides torch"
   else
     tail -15 "$log" >&2
-    fail "pip could not install torch (its words are above)"
+    fail "pip could not install torch; see its output above"
   fi
 fi
 [ "$(cat $stamps/torch-from)" = pip ] || exit 0

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tries the two commands as a stranger would: a fresh clone of the current commit, a fresh .venv.
+# Clean-room test: runs `make demo` or `make test` in a fresh clone of the current commit with a fresh .venv.
 #   tools/try_fresh.sh [--chroot] [demo|test]      default: demo
-# --chroot: on a bare Debian 12 made with debootstrap (root; `apt-get install debootstrap`), so that
-#           the lists in tools/apt are tried too. FLOPMETER_OFFLINE=1, PIP_INDEX_URL and PIP_FIND_LINKS (a folder of
-#           wheels) are passed on, and pip trusts this machine's certificates, as one needs behind a proxy.
-# The copy is deleted at the end; TRY_KEEP=1 keeps it and says where it is.
+# --chroot: uses a bare Debian 12 created with debootstrap (requires root), so that the package lists in tools/apt are
+#           tested, too. Passes on FLOPMETER_OFFLINE, PIP_INDEX_URL, and PIP_FIND_LINKS (a folder of wheels). pip trusts
+#           the certificates of the host, which is necessary behind a proxy.
+# Deletes the clone at the end; TRY_KEEP=1 keeps it and prints its path.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,8 +21,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Passes the output on, and says when the demo's first figure came.
-watch_output() {
+# Passes the output through and prints the time until the demo's first MFU line.
+report_first_mfu() {
   local line seen=
   while IFS= read -r line; do
     printf '%s\n' "$line"
@@ -43,7 +43,7 @@ if [ $in_chroot = 1 ]; then
     wheels=/wheels
     mkdir -p "$root/wheels" && mount --bind "$PIP_FIND_LINKS" "$root/wheels"
   fi
-  cp /etc/resolv.conf /etc/hosts "$root/etc/"  # an installed Debian knows its own name
+  cp /etc/resolv.conf /etc/hosts "$root/etc/"  # for host name lookups
   cp /etc/ssl/certs/ca-certificates.crt "$root/certificates.crt"
   git clone -q . "$root/flopmeter"
   chroot "$root" apt-get update -qq
@@ -52,9 +52,9 @@ if [ $in_chroot = 1 ]; then
   start=$SECONDS
   chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 \
     PIP_CERT=/certificates.crt ${PIP_INDEX_URL:+PIP_INDEX_URL="$PIP_INDEX_URL"} ${wheels:+PIP_FIND_LINKS=$wheels} \
-    FLOPMETER_OFFLINE="${FLOPMETER_OFFLINE:-0}" make -C /flopmeter "$target" 2>&1 | watch_output
+    FLOPMETER_OFFLINE="${FLOPMETER_OFFLINE:-0}" make -C /flopmeter "$target" 2>&1 | report_first_mfu
 else
   git clone -q . "$work/flopmeter"
-  make -C "$work/flopmeter" "$target" 2>&1 | watch_output
+  make -C "$work/flopmeter" "$target" 2>&1 | report_first_mfu
 fi
 echo "try: make $target passed in $((SECONDS - start)) s"
