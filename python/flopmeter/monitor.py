@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from flopmeter import _flopmeter, config
+from flopmeter import _flopmeter
+from flopmeter import config as setup
 from flopmeter.batch import Batch, describe, look_at
 from flopmeter.torch.compiled_code import hidden_kernels
 from flopmeter.torch.hooks import TorchHooks
@@ -65,14 +66,14 @@ class Monitor:
         **options: Any,
     ) -> None:
         if not self._automatic:
-            config.finish_automatic()
+            setup.finish_automatic()
         named = dict(options, directory=directory, mode=mode, log_interval=log_interval, measure_frequency=flops_profile_freq)
-        sinks = config.python_sinks(named)
-        self._options = config.make_options(named, config, config.model_name(model))
-        parts = config.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, mtp, self._options, count)
+        sinks = setup.python_sinks(named)
+        self._options = setup.make_options(named, config, setup.model_name(model))
+        parts = setup.parts_of(model, device, dtype, peak_tflops, trainable, recompute, attention, mtp, self._options, count)
         self._device = parts.device
         self.peaks = parts.peaks
-        world = config.world_of(rank, world_size, data_parallel, model, self._options)
+        world = setup.world_of(rank, world_size, data_parallel, model, self._options)
         self.rank = world.rank
         self._core = _flopmeter.Monitor(
             self._options,
@@ -84,7 +85,7 @@ class Monitor:
             parts.source,
             world,
             bool(self._options.values()["replicated_modules"]),
-            config.exchange_of(self._options),
+            setup.exchange_of(self._options),
             devices,
             parts.details,
             parts.gpu,
@@ -111,12 +112,12 @@ class Monitor:
         self._steps_to_memory = 0
         self._log_interval = int(self._options.values()["log_interval"])
         self._finished = False
-        self._hooks = self._make_hooks(model) if find_phases and self.enabled and config.can_find_phases() else None
+        self._hooks = self._make_hooks(model) if find_phases and self.enabled and setup.can_find_phases() else None
         self._counts = parts.source is not None
-        self._before_torch = config.torch_module() is None
-        self._replicated = config.replicated_hooks(model, self._options) if self._counts else None
+        self._before_torch = setup.torch_module() is None
+        self._replicated = setup.replicated_hooks(model, self._options) if self._counts else None
         self._records = RecordThread(self._core, wandb if self.rank == 0 else False, mlflow and self.rank == 0, sinks)
-        config.finish_at_exit(self)
+        setup.finish_at_exit(self)
 
     def step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> Step:
         """Open a step for a with statement.
@@ -198,7 +199,7 @@ class Monitor:
     def log(self, *, loss: Any = None, grad_norm: Any = None, learning_rate: Any = None) -> None:
         """Values for the record of the open step, or of the next one.  Tensors on a device are not waited for."""
         for name, value in (("loss", loss), ("grad_norm", grad_norm), ("learning_rate", learning_rate)):
-            number = config.number_of(value)
+            number = setup.number_of(value)
             if number is not None:
                 self._outcome[name] = number
 
@@ -240,10 +241,10 @@ class Monitor:
         deadline = time.monotonic() + _FINISH_SECONDS
         self._core.finish()
         self._records.join(max(deadline - time.monotonic(), 0))
-        if self._before_torch and config.torch_module() is not None:
-            config.say("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
+        if self._before_torch and setup.torch_module() is not None:
+            setup.say("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
         if self._counts and (hidden := hidden_kernels()):
-            config.say(f"FLOPs inside {len(hidden)} kernels of torch.compile are in no count: {', '.join(hidden[:3])}")
+            setup.say(f"FLOPs inside {len(hidden)} kernels of torch.compile are in no count: {', '.join(hidden[:3])}")
 
     @property
     def enabled(self) -> bool:
@@ -282,7 +283,7 @@ class Monitor:
         self._steps_to_memory -= 1
         if self._steps_to_memory < 0:
             self._steps_to_memory = self._log_interval - 1
-            self._core.set_device_memory(*config.device_memory(self._device))
+            self._core.set_device_memory(*setup.device_memory(self._device))
 
     def _forward_begins(self, batch: Any) -> None:
         """The model's forward starts: a step opens for a waiting batch, and what the model is fed is noted.
