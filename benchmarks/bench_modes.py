@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each mode of the monitor costs, and what measuring more or less often costs: the two tables one decides by.
+"""Measures the overhead of each mode of the monitor and of each counting frequency.
 
     python benchmarks/bench_modes.py [--rounds N] [--steps N] [--add-to FILE]
 
-A round is the same training as one process a variant, so that memory is its own too.  They start one after another, then
-train on one thread in turns of some steps, in random order, so that all of them meet the same machine; huge pages and an
-idle second thread as in bench_run_pairs.py.  Shown are medians over the rounds; cost is what a variant takes more than the
-loop alone in the same round, with a bootstrap 95 % interval, and what *none again* shows is noise.  Memory is what the
-highest resident size of a process in pages of usual size is above the loop's alone, files what an hour of steps of 0.25 s
-leaves on disk.
-``--add-to``: rounds are kept in FILE, and the figures are those of all rounds in it.
+A round runs the same training in one process per variant, so that memory is measured per variant. The processes start
+one after another, then train on one thread, some steps at a time in random order, so that all variants see the same
+machine state. Huge pages and an idle second thread as in bench_run_pairs.py. Values are medians over the rounds. The
+cost is the additional time compared with no monitor in the same round, with a bootstrap 95 % interval; *none again*
+shows the noise. Memory is the additional peak resident size with normal pages. Files is the size on disk after one hour
+of steps of 0.25 s. ``--add-to`` stores the rounds in FILE and reports all rounds in it.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from bench_run_pairs import HUGE_PAGES, interval, take_rounds
 MODES = ["none", "none again", "estimate", "smart", "auto", "profiler", "hybrid"]
 FREQUENCIES = {"profiler 1": 1, "profiler 10": 10, "profiler 50": 50, "profiler 100": 100, "profiler": 500}
 VARIANTS = [*MODES, *(name for name in FREQUENCIES if name not in MODES)]
-TURN = 25  # steps that a process makes while the others wait
-STEP_SECONDS = 0.25  # of an hour's steps, as in FlagScale's sample
+TURN = 25  # steps per turn; the other processes wait
+STEP_SECONDS = 0.25  # as in FlagScale's sample
 LAYERS, WIDTH, HEADS, LENGTH, VOCABULARY, BATCH = 4, 128, 4, 64, 512, 4
-CONFIG = {  # the same model for the estimator
+CONFIG = {  # the same model, for the estimator
     "model_type": "gpt2", "n_layer": LAYERS, "n_embd": WIDTH, "n_head": HEADS, "n_positions": LENGTH, "vocab_size": VOCABULARY,
 }
 
 
 def run(variant: str) -> None:
-    """One training: for each line it is sent, so many steps, and their seconds as an answer; at last what it came to."""
+    """Trains as many steps as each input line requests, prints their duration, and prints a summary at the end."""
     import torch
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "tests"))
@@ -96,14 +95,14 @@ def run(variant: str) -> None:
 
 
 class Process:
-    """A variant in a process of its own, and its seconds so far."""
+    """Process of one variant and its accumulated time."""
 
     def __init__(self, variant: str, pages: str = HUGE_PAGES) -> None:
         command = [sys.executable, __file__, "--run", variant]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": pages}
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.seconds = self.cpu = 0.0
-        self.steps(1)  # it has started
+        self.steps(1)  # wait for startup
         self.seconds = self.cpu = 0.0
 
     def steps(self, count: int) -> None:
@@ -127,7 +126,7 @@ def one_round(steps: int, _folder: Path, generator: random.Random) -> dict[str, 
             processes[variant].steps(TURN)
     figures = {variant: process.finish() for variant, process in processes.items()}
     for mode in MODES:
-        process = Process(mode, pages="")  # huge ones would hide how much of them is used
+        process = Process(mode, pages="")  # huge pages would hide the used size
         process.steps(TURN)
         figures[mode]["memory"] = process.finish()["memory"]
     return figures
@@ -142,7 +141,7 @@ def median(rounds: Rounds, variant: str, key: str) -> float | None:
 
 
 def cost(rounds: Rounds, variant: str, key: str) -> str:
-    """The share by which a variant takes more than the loop alone in the same round."""
+    """Additional time of a variant compared with no monitor in the same round, in percent."""
     shares = [100 * (each[variant][key] / each["none"][key] - 1) for each in rounds]
     low, high = interval(shares)
     return f"{statistics.median(shares):+.2f} % [{low:+.2f}, {high:+.2f}]"
@@ -181,7 +180,7 @@ def main() -> None:
         return
     steps = arguments.steps // TURN * TURN
     rounds: Rounds = take_rounds(arguments.rounds, arguments.add_to, lambda *where: one_round(steps, *where))
-    print(f"GPT of {LAYERS} layers, width {WIDTH}, {BATCH} x {LENGTH} tokens a step; {steps} steps, {len(rounds)} rounds")
+    print(f"GPT of {LAYERS} layers, width {WIDTH}, {BATCH} x {LENGTH} tokens per step; {steps} steps, {len(rounds)} rounds")
     print_modes(rounds, steps)
     print_frequencies(rounds)
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``flopmeter run`` costs a training script that knows nothing of it.
+"""Measures the overhead of ``flopmeter run`` on an unmodified training script.
 
     python benchmarks/bench_run_pairs.py [--rounds N] [--steps N] [--add-to FILE]
 
-A round is the same script as three processes: alone, alone again, and under ``flopmeter run``.  They start one after
-another, then train on one thread in turns of some steps, in random order, so that all of them meet the same machine.
-Compared are the medians of the step times after step 20, without the first two of each turn, with the mean of both that
-ran alone; the ratio is the median over rounds with a bootstrap 95 % interval.  What *alone again* over *alone* shows is
-noise.  The time to the end of the first step is told apart, and the losses must be the same bit by bit.  ``--add-to``:
-rounds are kept in FILE, and the figures are those of all rounds in it.
+A round runs the same script in three processes: alone, alone again, and under ``flopmeter run``. They start one after
+another, then train on one thread, some steps at a time in random order, so that all see the same machine state. The
+benchmark compares the medians of the step times after step 20, without the first two steps of each turn, with the mean of
+both processes without flopmeter. Ratios are medians over the rounds with a bootstrap 95 % interval. *Alone again* shows
+the noise. The time to the end of the first step is reported separately. The losses must be bit-identical. ``--add-to``
+stores the rounds in FILE and reports all rounds in it.
 
-All three alike have memory in huge pages, so that it matters less where its pages lie, and a second thread that sleeps, as
-trainings have: in a process of one thread malloc and reference counts take a short cut that no training knows.
+All processes use huge pages, which reduces the effect of page placement, and have a second, sleeping thread: in a
+process with one thread, malloc and reference counts take shortcuts that training processes do not take.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "flopmeter"
-SKIPPED = 20  # steps: allocator, caches and the monitor's own calibration settle
-TURN = 12  # steps that a process makes while the others wait
-COLD = 2  # of them: what the others did to the caches
+SKIPPED = 20  # steps until the allocator, the caches, and the monitor's calibration settle
+TURN = 12  # steps per turn; the other processes wait
+COLD = 2  # steps per turn with cold caches
 HUGE_PAGES = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824"
-SIDES = ("alone", "alone again", "flopmeter run")
+VARIANTS = ("alone", "alone again", "flopmeter run")
 
 
 def train() -> None:
-    """The script: a small GPT; for each line it is sent, so many steps, and their times and losses as an answer."""
+    """Trains a small GPT for as many steps as each input line requests; prints step times and losses."""
     import torch
 
     sys.path.insert(0, str(ROOT / "python" / "tests"))
@@ -64,10 +64,10 @@ def train() -> None:
 
 
 class Process:
-    """The script in a process of its own, and what it told."""
+    """Process that runs the script, with its step times and losses."""
 
-    def __init__(self, watched: bool, folder: Path) -> None:
-        front = [str(PROGRAM), "run", "--dir", str(folder), "--no-console", "--"] if watched else []
+    def __init__(self, monitored: bool, folder: Path) -> None:
+        front = [str(PROGRAM), "run", "--dir", str(folder), "--no-console", "--"] if monitored else []
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FLOPMETER_")}
         environment |= {"OMP_NUM_THREADS": "1", "GLIBC_TUNABLES": HUGE_PAGES}
         command = [*front, sys.executable, __file__, "--train"]
@@ -89,7 +89,7 @@ class Process:
             self.losses.append(loss)
 
     def warm(self) -> list[float]:
-        """The times that are compared."""
+        """Step times that are compared."""
         return [seconds for number, seconds in enumerate(self.times[1:]) if number >= SKIPPED and number % TURN >= COLD]
 
     def finish(self) -> None:
@@ -98,21 +98,21 @@ class Process:
 
 
 def one_round(steps: int, folder: Path, generator: random.Random) -> dict[str, list[float]]:
-    """Median step time and start-up of each side."""
-    order = generator.sample(SIDES, len(SIDES))
-    processes = {side: Process(side == "flopmeter run", folder) for side in order}
+    """Median step time and startup time of each variant."""
+    order = generator.sample(VARIANTS, len(VARIANTS))
+    processes = {variant: Process(variant == "flopmeter run", folder) for variant in order}
     while len(processes["alone"].times) < steps:
-        for side in generator.sample(SIDES, len(SIDES)):
-            processes[side].steps(TURN)
+        for variant in generator.sample(VARIANTS, len(VARIANTS)):
+            processes[variant].steps(TURN)
     for process in processes.values():
         process.finish()
     assert len({tuple(process.losses) for process in processes.values()}) == 1, "the losses differ"
-    assert list(folder.glob("records_*")), "the run was not watched"
-    return {side: [statistics.median(each.warm()), each.start_up] for side, each in processes.items()}
+    assert list(folder.glob("records_*")), "the run was not monitored"
+    return {variant: [statistics.median(each.warm()), each.start_up] for variant, each in processes.items()}
 
 
 def take_rounds(count: int, kept: Path | None, one: Callable[[Path, random.Random], Any]) -> list[Any]:
-    """So many rounds, each in a folder of its own, and those that FILE keeps already."""
+    """Runs ``count`` rounds, each in a temporary folder, and appends them to the rounds in ``kept``."""
     rounds = json.loads(kept.read_text()) if kept and kept.exists() else []
     generator = random.Random(len(rounds))
     for _ in range(count):
@@ -131,17 +131,17 @@ def interval(ratios: list[float]) -> tuple[float, float]:
 
 
 def show(rounds: list[dict[str, list[float]]]) -> None:
-    for side, against in (("alone again", ("alone",)), ("flopmeter run", ("alone", "alone again"))):
+    for variant, against in (("alone again", ("alone",)), ("flopmeter run", ("alone", "alone again"))):
         bases = [[statistics.mean(each[base][i] for base in against) for i in (0, 1)] for each in rounds]
-        ratios = [each[side][0] / base[0] for each, base in zip(rounds, bases, strict=True)]
-        start_ups = [each[side][1] - base[1] for each, base in zip(rounds, bases, strict=True)]
+        ratios = [each[variant][0] / base[0] for each, base in zip(rounds, bases, strict=True)]
+        start_ups = [each[variant][1] - base[1] for each, base in zip(rounds, bases, strict=True)]
         low, high = interval(ratios)
         print(
-            f"{side:14} step time x {statistics.median(ratios):.4f} (95 %: {low:.4f} to {high:.4f}), "
+            f"{variant:14} step time x {statistics.median(ratios):.4f} (95 %: {low:.4f} to {high:.4f}), "
             f"start-up {1000 * statistics.median(start_ups):+.0f} ms"
         )
     step = statistics.median(each["alone"][0] for each in rounds)
-    print(f"{len(rounds)} rounds, a step {1000 * step:.1f} ms, losses equal bit by bit")
+    print(f"{len(rounds)} rounds, {1000 * step:.1f} ms per step, losses bit-identical")
 
 
 def main() -> None:
@@ -154,7 +154,7 @@ def main() -> None:
     if arguments.train:
         train()
         return
-    show(take_rounds(arguments.rounds, arguments.add_to, lambda *where: one_round(arguments.steps, *where)))
+    show(take_rounds(arguments.rounds, arguments.add_to, lambda *setup: one_round(arguments.steps, *setup)))
 
 
 if __name__ == "__main__":

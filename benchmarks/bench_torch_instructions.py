@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions that counting adds to one operator, by callgrind: exact, whatever else the machine does.
+"""Counts the instructions that counting adds to one operator, with callgrind, independent of the machine's load.
 
     python benchmarks/bench_torch_instructions.py [build/release/benchmarks/torch/mm_loop]
 """
@@ -31,8 +31,8 @@ def main(program):
     for op in ("mm", "add"):
         plain, off, counted = (per_call(program, op, mode) for mode in ("plain", "off", "counted"))
         print(
-            f"{op:4} 8x8: {plain:.1f} instructions without a counter, {off - plain:+.1f} after one was made and left, "
-            f"{counted - plain:+.1f} inside one"
+            f"{op:4} 8x8: {plain:.1f} instructions without a counter, {off - plain:+.1f} after one was closed, "
+            f"{counted - plain:+.1f} with an active one"
         )
 
 

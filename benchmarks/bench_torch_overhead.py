@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What watching a training loop costs: ours and the tools one would use instead, interleaved in one run.
+"""Measures the overhead of flopmeter and comparable tools on a training loop, interleaved in one run.
 
     python benchmarks/bench_torch_overhead.py [--loops tiny,small,large] [--seconds N]
 
-A round is one step without a watch, one more as the control, and one with each variant, in random order, on the same
-model; a variant's slowdown is the median over rounds of its time over that of the step without a watch, with the
-distribution-free 95 % interval of a median.  What the control shows is noise.  Our variants and the control take
-turns for `--seconds`, hundreds of rounds; the other tools, which are further from nothing, have a few rounds of their
-own.  One thread on one processor, no garbage collection, memory kept by the allocator.
+A round is one step without a tool, one more as the control, and one with each variant, in random order, on the same
+model. The slowdown of a variant is the median over the rounds of its step time divided by that of the step without a
+tool, with the distribution-free 95 % interval of a median. The control shows the noise. flopmeter and the control take
+turns for `--seconds`, hundreds of rounds; the slower tools have fewer, separate rounds. The benchmark uses one thread on
+one processor, no garbage collection, and an allocator that keeps its memory.
 
-"always on" times steps inside an open watch; "each step" starts and stops (and for the profiler, reads) it in each.
+"always on" measures steps while the tool is active. "each step" starts and stops the tool, and for the profiler reads
+the result, in each step.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ LOOPS = {  # layers, width, heads, length, vocabulary, batch
     "small": (4, 256, 4, 128, 1000, 1),
     "large": (2, 512, 8, 128, 1000, 1),
 }
-NOTHING, CONTROL, OURS = "nothing", "nothing again", "flopmeter, always on"
+NO_TOOL, CONTROL, OURS = "no tool", "no tool again", "flopmeter, always on"
 
 
 class Loop:
@@ -81,31 +82,31 @@ def profiler() -> AbstractContextManager:
 
 @contextlib.contextmanager
 def profiler_read() -> Iterator[None]:
-    with profiler() as watch:
+    with profiler() as active:
         yield
-    sum(event.flops or 0 for event in watch.events())
+    sum(event.flops or 0 for event in active.events())
 
 
 def deepspeed(model: nn.Module) -> AbstractContextManager:
     from deepspeed.profiling.flops_profiler import FlopsProfiler
 
     @contextlib.contextmanager
-    def watch() -> Iterator[None]:
-        watcher = FlopsProfiler(model)
-        watcher.start_profile()
+    def profile() -> Iterator[None]:
+        profiler = FlopsProfiler(model)
+        profiler.start_profile()
         yield
-        watcher.get_total_flops()
-        watcher.end_profile()
+        profiler.get_total_flops()
+        profiler.end_profile()
 
-    return watch()
+    return profile()
 
 
 Timed = Callable[[Loop], float]
 
 
-def always_on(watch: Callable[[], AbstractContextManager]) -> Timed:
+def always_on(tool: Callable[[], AbstractContextManager]) -> Timed:
     def seconds(loop: Loop) -> float:
-        with watch():
+        with tool():
             begin = time.perf_counter()
             loop.step()
             return time.perf_counter() - begin
@@ -113,10 +114,10 @@ def always_on(watch: Callable[[], AbstractContextManager]) -> Timed:
     return seconds
 
 
-def each_step(watch: Callable[[], AbstractContextManager]) -> Timed:
+def each_step(tool: Callable[[], AbstractContextManager]) -> Timed:
     def seconds(loop: Loop) -> float:
         begin = time.perf_counter()
-        with watch():
+        with tool():
             loop.step()
         return time.perf_counter() - begin
 
@@ -145,7 +146,7 @@ def others(loop: Loop) -> dict[str, Timed]:
 
 
 class Slowdown:
-    """In percent: the median over rounds and its interval, whose ends are order statistics (binomial, 95 %)."""
+    """Median over the rounds in percent and its 95 % interval from order statistics (binomial)."""
 
     def __init__(self, taken: list[float], nothing: list[float]) -> None:
         self.milliseconds = 1e3 * statistics.median(taken)
@@ -158,18 +159,18 @@ class Slowdown:
 
 
 def compare(loop: Loop, variants: dict[str, Timed], seconds: float, rounds: int) -> dict[str, Slowdown]:
-    """At least a few rounds, then until the time or the number of rounds is used up."""
-    runs = {NOTHING: always_on(contextlib.nullcontext), **variants}
+    """Runs a few rounds, then more until the time or the number of rounds is reached."""
+    runs = {NO_TOOL: always_on(contextlib.nullcontext), **variants}
     times: dict[str, list[float]] = {variant: [] for variant in runs}
     for run in runs.values():
         run(loop)
     end = time.monotonic() + seconds
-    while len(times[NOTHING]) < 5 or (time.monotonic() < end and len(times[NOTHING]) < rounds):
-        if len(times[NOTHING]) % 50 == 0:
+    while len(times[NO_TOOL]) < 5 or (time.monotonic() < end and len(times[NO_TOOL]) < rounds):
+        if len(times[NO_TOOL]) % 50 == 0:
             gc.collect()
         for variant in random.sample(list(runs), len(runs)):
             times[variant].append(runs[variant](loop))
-    return {variant: Slowdown(taken, times[NOTHING]) for variant, taken in times.items()}
+    return {variant: Slowdown(taken, times[NO_TOOL]) for variant, taken in times.items()}
 
 
 def show(found: dict[str, Slowdown], ours_at_most: float | None = None) -> None:
@@ -186,16 +187,16 @@ def measure(name: str, seconds: float) -> None:
     loop = Loop(name)
     with flopmeter.count() as c:
         loop.step()
-    print(f"{name}: {c.executed} FLOPs a step, expected {step_flops(loop.model, loop.batch)}", flush=True)
+    print(f"{name}: {c.executed} FLOPs per step, expected {step_flops(loop.model, loop.batch)}", flush=True)
     found = compare(loop, ours(), seconds, rounds=10_000)
     show(found)
     tools = compare(loop, others(loop), seconds / 2, rounds=25)
-    del tools[NOTHING]
+    del tools[NO_TOOL]
     show(tools, max(found[OURS].high, 0.01))
 
 
 def settle_process() -> None:
-    """One thread on one processor; no collection but between rounds; freed memory stays with the process."""
+    """One thread on one processor, garbage collection only between rounds, freed memory stays in the process."""
     torch.set_num_threads(1)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     gc.disable()
@@ -208,7 +209,7 @@ def settle_process() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loops", default="tiny,small,large")
-    parser.add_argument("--seconds", type=float, default=100, help="for ours and the control on one loop")
+    parser.add_argument("--seconds", type=float, default=100, help="duration of flopmeter and the control per loop")
     options = parser.parse_args()
     settle_process()
     for name in options.loops.split(","):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Full estimates of a 100-layer mixture-of-experts model on one core.  Goal: 20,000 a second.
+// Full estimates of a 100-layer mixture-of-experts model on one core. Goal: 20,000 per second.
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_family.h>
 

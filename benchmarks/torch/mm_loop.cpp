@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mm_loop mm|add plain|off|counted N: N operators on 8 x 8 matrices, in a process that never made a
-// counter, after one was made and left, or inside one.  Two runs with different N under callgrind
-// give the instructions of one operator.
+// mm_loop mm|add plain|off|counted N: runs N operators on 8 x 8 matrices without a counter, after a
+// counter was closed, or with an active counter. Two runs with different N under callgrind give the
+// instructions per operator.
 #include <flopmeter/torch/op_counter.h>
 
 #include <ATen/Parallel.h>
@@ -17,7 +17,7 @@
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
-  const bool product = std::string_view(argv[1]) == "mm";
+  const bool matmul = std::string_view(argv[1]) == "mm";
   const int count = std::atoi(argv[3]);
   at::set_num_threads(1);
   const at::Tensor a = at::ones({8, 8});
@@ -27,12 +27,12 @@ int main(int argc, char** argv) {
   if (mode != "plain") counter.emplace();
   if (mode == "off") counter.reset();
   for (int i = 0; i < count; ++i) {
-    if (product) {
+    if (matmul) {
       at::mm_out(out, a, a);
     } else {
       at::add_out(out, a, a);
     }
   }
-  const std::uint64_t expected = product ? static_cast<std::uint64_t>(count) * 2 * 8 * 8 * 8 : 0;
+  const std::uint64_t expected = matmul ? static_cast<std::uint64_t>(count) * 2 * 8 * 8 * 8 : 0;
   return !counter || counter->counts().executed() == expected ? 0 : 1;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training loop in plain C++ with the monitor attached: no torch, no model, just a matrix product
-// whose FLOPs the loop itself knows.  Every option of the monitor may be given as a flag, a word or
-// FLOPMETER_<NAME>; --steps N,
-// --milliseconds M and --kill-after N (for tests of crashes) are the program's own.
+// Monitors a C++ loop without torch. The loop specifies the FLOPs of its matmuls.
+// Accepts all monitor options as flags or FLOPMETER_<NAME> variables, and --steps N, --milliseconds
+// M, and
+// --kill-after N (for crash tests).
 #include <flopmeter/monitor/monitor.h>
 
 #include <chrono>
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
 
   flopmeter::Connections connections;
   connections.peaks.device = "this machine";
-  connections.peaks.source = "given";
+  connections.peaks.source = "user";
   connections.peaks.set(flopmeter::Dtype::fp32, {50e9});
   auto monitor = flopmeter::Monitor::start(options, std::move(connections));
   if (!monitor) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A LibTorch training loop with the monitor attached: FLOPs are those that the operators executed.
+// Monitors a LibTorch training loop. FLOPs come from the operators that run.
 #include <flopmeter/monitor/monitor.h>
 #include <flopmeter/torch/op_counter.h>
 
@@ -13,7 +13,7 @@ int main() {
   flopmeter::TorchFlopCounter source;
   flopmeter::Connections connections;
   connections.source = &source;
-  connections.peaks = {.device = "this machine", .source = "given"};
+  connections.peaks = {.device = "this machine", .source = "user"};
   connections.peaks.set(flopmeter::Dtype::fp32, {50e9});
   flopmeter::Options options;
   options.directory = "logs/libtorch";

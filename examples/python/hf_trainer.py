@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Hugging Face Trainer with the callback; perf/* reaches every reporter that the Trainer has."""
+"""Monitors a Hugging Face Trainer. All reporters of the Trainer receive perf/*."""
 
-from flopmeter.integrations import hf
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+from flopmeter.integrations import hf
 
 model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=32, vocab_size=100, n_positions=32))
 rows = [{"input_ids": ids, "labels": ids} for ids in torch.randint(100, (64, 32))]

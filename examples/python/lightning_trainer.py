@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Lightning Trainer with the callback."""
+"""Monitors a Lightning Trainer."""
 
-from flopmeter.integrations import lightning
 import lightning
 import torch
+
+from flopmeter.integrations.lightning import Callback
 
 
 class Regression(lightning.LightningModule):
@@ -20,6 +21,6 @@ class Regression(lightning.LightningModule):
 
 loader = torch.utils.data.DataLoader(torch.randn(256, 64), batch_size=16)
 trainer = lightning.Trainer(
-    accelerator="cpu", max_epochs=1, default_root_dir="logs/lightning", callbacks=[lightning.Callback()]
+    accelerator="cpu", max_epochs=1, default_root_dir="logs/lightning", callbacks=[Callback()]
 )
 trainer.fit(Regression(), loader)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain loop: ``wrap`` times the wait for data, and each optimizer step becomes a step."""
+"""Monitors a plain PyTorch loop. ``wrap`` measures the data wait; each optimizer step becomes a step."""
+
+import torch
 
 import flopmeter
-import torch
 
 model = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512))
 optimizer = torch.optim.AdamW(model.parameters())

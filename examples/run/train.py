@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training script that knows nothing of flopmeter."""
+"""A training script without flopmeter code."""
 
 import torch
 
