@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the scripts beside it with and without ``flopmeter run``, in a folder of their own."""
+"""Runs the scripts of this folder with and without ``flopmeter run``, in a temporary folder."""
 
 import json
 import os
@@ -22,17 +22,17 @@ def environment(**more):
 
 
 class Folder:
-    """Where commands run, and what they leave there."""
+    """Working folder of the commands and its records."""
 
     def __init__(self, path):
         self.path = path
         self.logs = path / "logs"
 
-    def start(self, *command, watched=(), **env):
-        """A process; ``watched``: options of flopmeter run, None to run the command alone."""
-        # Every step is counted, however long the machine takes for it.
+    def start(self, *command, run_options=(), **env):
+        """Starts a process; ``run_options``: options of ``flopmeter run``, None to run the command without it."""
+        # Count all steps, independent of the measured overhead.
         options = ["--dir", str(self.logs), "--overhead-budget", "1"]
-        front = [] if watched is None else [str(PROGRAM), "run", *options, *map(str, watched), "--"]
+        front = [] if run_options is None else [str(PROGRAM), "run", *options, *map(str, run_options), "--"]
         return subprocess.Popen(
             [*front, *map(str, command)],
             cwd=self.path,
@@ -42,14 +42,14 @@ class Folder:
             text=True,
         )
 
-    def run(self, *command, watched=(), **env):
-        """The same, finished: output, errors, exit code."""
-        process = self.start(*command, watched=watched, **env)
+    def run(self, *command, run_options=(), **env):
+        """Runs a command; returns stdout, stderr, and exit code."""
+        process = self.start(*command, run_options=run_options, **env)
         output, errors = process.communicate(timeout=240)
         return output, errors, process.returncode
 
-    def python(self, script, *arguments, watched=(), **env):
-        return self.run(sys.executable, SCRIPTS / script, *arguments, watched=watched, **env)
+    def python(self, script, *arguments, run_options=(), **env):
+        return self.run(sys.executable, SCRIPTS / script, *arguments, run_options=run_options, **env)
 
     def records(self, rank=0, tag="train"):
         (file,) = self.logs.glob(f"records_*.rank{rank}.jsonl")
@@ -64,15 +64,15 @@ def folder(tmp_path):
 
 @pytest.fixture(scope="session")
 def estimated(tmp_path_factory):
-    """What the program estimates for the tiny GPT under `executed`, in one step of so many sequences."""
+    """Function: estimated FLOPs of the tiny GPT under `executed` for a number of sequences per step."""
     from tiny_gpt import CONFIG, LENGTH
 
     config = tmp_path_factory.mktemp("model") / "config.json"
     config.write_text(json.dumps(CONFIG))
 
-    def ask(sequences):
+    def estimate(sequences):
         command = [PROGRAM, "estimate", config, "--seq-len", LENGTH, "--batch", sequences, "--convention", "executed", "--json"]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
         return json.loads(done.stdout)["flops"]["model"]
 
-    return ask
+    return estimate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank that runs well for ten seconds and then has a fault: faulty.py DIRECTORY stalled|slower|gaps|full."""
+"""Runs one rank with an injected fault after ten seconds: faulty.py DIRECTORY stalled|slower|idle|full."""
 
 import itertools
 import resource
@@ -15,9 +15,9 @@ for _ in itertools.count():
     now = fault if time.monotonic() - begin > 10 else None
     if now == "stalled":
         time.sleep(3600)
-    if now == "full":  # every write fails, as on a disk without space
+    if now == "full":  # all writes fail, as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
     with monitor.step(samples=1, tokens=100, flops=10**9):
         time.sleep(0.06 if now == "slower" else 0.02)
-    if now == "gaps":
+    if now == "idle":
         time.sleep(0.1)

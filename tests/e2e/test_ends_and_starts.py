@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``flopmeter run`` changes neither how a command ends nor how it starts."""
+"""``flopmeter run`` preserves the startup and the exit status of a command."""
 
 import json
 import sys
@@ -7,23 +7,23 @@ import sys
 import pytest
 from conftest import PROGRAM, SCRIPTS
 
-ENDS = {"exit": 3, "_exit": 4, "raise": 1, "SIGTERM": -15, "SIGINT": -2}
+EXITS = {"exit": 3, "_exit": 4, "raise": 1, "SIGTERM": -15, "SIGINT": -2}
 
 
-QUICK = ("exit", "SIGTERM")
+FAST = ("exit", "SIGTERM")
 
 
 @pytest.mark.torch2("hooks for optimizers")
-@pytest.mark.parametrize("ending", [pytest.param(end, marks=() if end in QUICK else pytest.mark.long) for end in ENDS])
-def test_a_run_ends_as_it_would_alone_and_its_records_can_be_read(folder, ending):
-    alone = folder.start(sys.executable, SCRIPTS / "plain_loop.py", 20, ending, watched=None)
+@pytest.mark.parametrize("ending", [pytest.param(end, marks=() if end in FAST else pytest.mark.long) for end in EXITS])
+def test_the_exit_status_is_unchanged_and_the_records_are_readable(folder, ending):
+    alone = folder.start(sys.executable, SCRIPTS / "plain_loop.py", 20, ending, run_options=None)
     _, errors, code = folder.python("plain_loop.py", 20, ending)
     alone.communicate(timeout=240)
-    assert code == alone.returncode == ENDS[ending], errors
+    assert code == alone.returncode == EXITS[ending], errors
     assert [row["step"] for row in folder.records()] == list(range(1, 21))
 
 
-def test_a_sitecustomize_that_was_there_still_runs(folder):
+def test_an_existing_sitecustomize_still_runs(folder):
     (folder.path / "own").mkdir()
     (folder.path / "own" / "sitecustomize.py").write_text("import sys\nsys.flag_of_the_site = 'set'\n")
     code = "import sys, sitecustomize; print(sys.flag_of_the_site, sitecustomize.__file__, [p for p in sys.path if 'startup' in p])"
@@ -33,14 +33,14 @@ def test_a_sitecustomize_that_was_there_still_runs(folder):
 
 
 @pytest.mark.parametrize("flag", ["-I", "-S", "-BE"])
-def test_a_python_that_takes_no_hook_runs_untouched_and_it_is_said(folder, flag):
+def test_isolated_mode_runs_without_monitoring_and_logs_one_line(folder, flag):
     code = "import os; print(sorted(k for k in os.environ if k.startswith(('FLOPMETER', 'PYTHONPATH'))))"
     output, errors, exit_code = folder.run(sys.executable, flag, "-c", code)
     assert (output, exit_code) == ("[]\n", 0)
     assert errors.count("\n") == 1 and f"{flag}' takes no start-up hook: the command runs unwatched" in errors
 
 
-def test_a_flag_in_the_first_line_of_a_script_is_seen(folder):
+def test_a_flag_in_the_shebang_line_is_detected(folder):
     script = folder.path / "script"
     script.write_text(f"#!{sys.executable} -I\nprint(1)\n")
     script.chmod(0o755)
@@ -49,17 +49,17 @@ def test_a_flag_in_the_first_line_of_a_script_is_seen(folder):
 
 
 @pytest.mark.torch2("hooks for optimizers")
-def test_who_asks_for_torch_before_it_is_imported_is_watched_all_the_same(folder):
-    script = folder.path / "asks.py"  # as libraries do that work with torch and without
-    asks = "import importlib.util, sys\nassert importlib.util.find_spec('torch').loader and 'torch' not in sys.modules\n"
-    script.write_text(asks + (SCRIPTS / "plain_loop.py").read_text())
+def test_find_spec_before_the_import_of_torch_does_not_prevent_monitoring(folder):
+    script = folder.path / "find_spec.py"  # as libraries with optional torch support do
+    check = "import importlib.util, sys\nassert importlib.util.find_spec('torch').loader and 'torch' not in sys.modules\n"
+    script.write_text(check + (SCRIPTS / "plain_loop.py").read_text())
     _, errors, code = folder.run(sys.executable, script, 3, PYTHONPATH=str(SCRIPTS))
     assert code == 0, errors
     assert len(folder.records()) == 3
 
 
 @pytest.mark.torch2("hooks for optimizers")
-def test_processes_that_never_step_leave_no_file(folder):
+def test_processes_without_steps_write_no_files(folder):
     code = (
         "import torch, subprocess, sys\n"
         "model = torch.nn.Linear(2, 2); optimizer = torch.optim.SGD(model.parameters())\n"
@@ -73,7 +73,7 @@ def test_processes_that_never_step_leave_no_file(folder):
 
 
 @pytest.mark.torch2("hooks for optimizers")
-def test_another_torch_is_said_once_and_the_command_runs(folder):
+def test_an_unsupported_torch_is_logged_once_and_the_command_runs(folder):
     code = (
         "import torch; torch.__version__ = '1.0'\n"
         "model = torch.nn.Linear(2, 2); optimizer = torch.optim.SGD(model.parameters())\n"
@@ -90,7 +90,7 @@ def test_options_reach_the_monitor(folder):
     config = folder.path / "monitor.yaml"
     config.write_text("flopmeter:\n  log_interval: 7\n  console: true\n")
     options = ["--config", config, "--no-console", "--peak", "2.5", "--csv"]
-    output, errors, code = folder.python("plain_loop.py", 5, watched=options)
+    output, errors, code = folder.python("plain_loop.py", 5, run_options=options)
     assert code == 0, errors
     assert all(line.split()[0] in "evaluation 0 1 2 3 4" for line in output.splitlines())
     row = folder.records()[-1]
@@ -100,7 +100,7 @@ def test_options_reach_the_monitor(folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "says"),
+    ("arguments", "code", "message"),
     [
         ([], 2, "give a command"),
         (["--dri", "x", "--", "true"], 2, "--dri"),
@@ -111,7 +111,7 @@ def test_options_reach_the_monitor(folder):
         (["true", "--help"], 0, ""),
     ],
 )
-def test_wrong_use_is_one_line(folder, words, code, says):
-    _, errors, exit_code = folder.run(PROGRAM, "run", *words, watched=None)
+def test_a_usage_error_prints_one_line(folder, arguments, code, message):
+    _, errors, exit_code = folder.run(PROGRAM, "run", *arguments, run_options=None)
     assert exit_code == code
-    assert says in errors and errors.count("\n") == (1 if says else 0)
+    assert message in errors and errors.count("\n") == (1 if message else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every example runs as it stands, and leaves what it says."""
+"""All examples run and write the expected records."""
 
 import json
 import os
@@ -28,12 +28,12 @@ def records(folder, directory):
 
 
 def linear(rows, *sizes):
-    """Forward, and gradients of weights and of all inputs but the first."""
-    products = [2 * rows * a * b for a, b in zip(sizes, sizes[1:])]
-    return 3 * sum(products) - products[0]
+    """FLOPs of forward, weight gradients, and all input gradients except the first."""
+    matmuls = [2 * rows * a * b for a, b in zip(sizes, sizes[1:])]
+    return 3 * sum(matmuls) - matmuls[0]
 
 
-def test_every_example_is_in_the_list():
+def test_the_readme_lists_all_examples():
     listed = (EXAMPLES / "README.md").read_text()
     found = [each for each in EXAMPLES.rglob("*") if each.suffix in (".py", ".sh", ".cpp")]
     assert found
@@ -52,14 +52,14 @@ def test_command_line(tmp_path):
     ],
     ids=["run", "plain loop"],
 )
-def test_a_loop_with_and_without_a_changed_line(tmp_path, command, directory):
+def test_a_plain_loop_with_and_without_code_changes(tmp_path, command, directory):
     pytest.importorskip("torch")
     run(tmp_path, *command)
     rows = records(tmp_path, directory)
     assert [(row["model_flops"], row["samples"]) for row in rows] == [(linear(64, 512, 2048, 512), 64)] * 32
 
 
-@pytest.mark.long  # python/tests hold the callbacks to more
+@pytest.mark.long  # python/tests covers the callbacks in detail
 def test_hugging_face(tmp_path):
     pytest.importorskip("transformers")
     run(tmp_path, sys.executable, EXAMPLES / "python" / "hf_trainer.py")

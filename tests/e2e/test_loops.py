@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training programs that know nothing of flopmeter, under ``flopmeter run``: FLOPs equal the estimate to the integer."""
+"""Unmodified training programs under ``flopmeter run``: FLOPs equal the estimate to the integer."""
 
 import json
 import sys
@@ -22,8 +22,8 @@ def check(rows, estimated, steps, sequences, micro_batches):
         assert sum(row["phases"].values()) == pytest.approx(row["step_seconds"], rel=1e-6)
 
 
-def test_a_plain_loop_gives_the_same_losses_and_the_flops_of_the_estimate(folder, estimated):
-    alone = folder.start(sys.executable, SCRIPTS / "plain_loop.py", 200, watched=None)
+def test_a_plain_loop_has_bit_identical_losses_and_the_estimated_flops(folder, estimated):
+    alone = folder.start(sys.executable, SCRIPTS / "plain_loop.py", 200, run_options=None)
     output, errors, code = folder.python("plain_loop.py", 200)
     expected, _ = alone.communicate(timeout=240)
     assert code == alone.returncode == 0, errors
@@ -31,7 +31,7 @@ def test_a_plain_loop_gives_the_same_losses_and_the_flops_of_the_estimate(folder
     assert len(expected.splitlines()) == 204
     check(folder.records(), estimated, 200, sequences=8, micro_batches=2)
     assert [row["step"] for row in folder.records()] == list(range(1, 201))
-    assert len(folder.records(tag="evaluation")) == 3  # the first came before the loop was seen
+    assert len(folder.records(tag="evaluation")) == 3  # the first one ran before the loop was detected
     assert "watching Gpt" in errors
 
 
@@ -39,12 +39,12 @@ def test_a_hugging_face_trainer(folder, estimated):
     _, errors, code = folder.python("hf_trainer.py", folder.path / "out")
     assert code == 0, errors
     check(folder.records(), estimated, 6, sequences=4, micro_batches=2)
-    assert [row["step"] for row in folder.records() if "data" in row["phases"]] == [2, 3, 5, 6]  # not before a loop or after an evaluation
-    assert len(list(folder.logs.glob("records_*"))) == 1, "the loader's forked workers left a file"
+    assert [row["step"] for row in folder.records() if "data" in row["phases"]] == [2, 3, 5, 6]  # the first fetch of an epoch and after an evaluation is outside the step
+    assert len(list(folder.logs.glob("records_*"))) == 1, "a forked loader worker wrote a file"
 
 
 @pytest.mark.long
-def test_with_a_callback_of_ours_only_one_watches(folder, estimated):
+def test_a_callback_in_the_program_takes_precedence(folder, estimated):
     _, errors, code = folder.python("hf_trainer.py", folder.path / "out", "callback")
     assert code == 0, errors
     check(folder.records(), estimated, 6, sequences=4, micro_batches=2)
@@ -75,10 +75,10 @@ def test_deepspeed_with_two_ranks(folder):
     launch = [sys.executable, "-m", "deepspeed.launcher.runner", "--num_gpus", 2]
     _, errors, code = folder.run(*launch, SCRIPTS / "deepspeed_loop.py", DS_ACCELERATOR="cpu")
     assert code == 0, errors
-    product = 2 * 4 * 16 * 32  # two of them forward; backward all but the gradient of the input
+    matmul = 2 * 4 * 16 * 32  # two in forward; three in backward, without the gradient of the input
     for rank in (0, 1):
         rows = folder.records(rank)
-        assert [(row["micro_batches"], row["samples"], row["hardware_flops"]) for row in rows] == [(2, 8, 2 * 5 * product)] * 5
+        assert [(row["micro_batches"], row["samples"], row["hardware_flops"]) for row in rows] == [(2, 8, 2 * 5 * matmul)] * 5
 
 
 def test_torchrun_with_two_ranks(folder, estimated):
@@ -87,12 +87,12 @@ def test_torchrun_with_two_ranks(folder, estimated):
     assert code == 0, errors
     for rank in (0, 1):
         check(folder.records(rank), estimated, 10, sequences=4, micro_batches=1)
-    assert len(list(folder.logs.glob("records_*"))) == 2, "the launcher or a spawned worker left a file"
+    assert len(list(folder.logs.glob("records_*"))) == 2, "the launcher or a spawned worker wrote a file"
     assert errors.count("watching") == 1
 
 
 @pytest.mark.long
-def test_two_optimizers_a_step_and_then_another_model(folder):
+def test_two_optimizers_per_step_and_then_another_model(folder):
     _, errors, code = folder.python("odd_loops.py")
     assert code == 0 and "Warning" not in errors, errors
     first, second = (
@@ -101,4 +101,4 @@ def test_two_optimizers_a_step_and_then_another_model(folder):
     layer = 2 * 4 * 8 * 8
     assert [(row["step"], row["hardware_flops"]) for row in first] == [(i, 5 * layer) for i in range(1, 7)]
     assert {row["hardware_flops"] for row in second} == {2 * 2 * 3 * 16 * 16}
-    assert 20 <= len(second) <= 40  # the other model is looked for after some steps without the first
+    assert 20 <= len(second) <= 40  # detection of the other model starts after some steps without the first

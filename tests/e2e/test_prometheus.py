@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files in examples/deploy on a real Prometheus server that scrapes a real run of four ranks: one slow, one missing."""
+"""Runs examples/deploy on a Prometheus server that scrapes four ranks: one slow, one missing."""
 
 import json
 import os
@@ -35,13 +35,13 @@ def start_rank(directory, rank, port):
 
 
 class Server:
-    """Debian's Prometheus with our files, scraping every second; ``hurried``: where they say minutes, seconds pass."""
+    """Prometheus server that scrapes every second; ``fast`` replaces the minutes in the rules by seconds."""
 
-    def __init__(self, folder, targets, hurried=False):
+    def __init__(self, folder, targets, fast=False):
         shutil.copytree(DEPLOY / "prometheus", folder / "prometheus")
         config = folder / "prometheus" / "prometheus.yml"
         config.write_text(config.read_text().replace("15s", "1s"))
-        for file in (folder / "prometheus").glob("flopmeter.*") if hurried else ():
+        for file in (folder / "prometheus").glob("flopmeter.*") if fast else ():
             text = re.sub(r"for: \d+m", "for: 3s", file.read_text())
             file.write_text(text.replace("[1m]", "[5s]").replace("[5m]", "[20s]").replace("[6h]", "[60s]").replace("> 300", "> 5"))
         (folder / "prometheus" / "targets").mkdir()
@@ -53,12 +53,12 @@ class Server:
             stderr=subprocess.DEVNULL,
         )
 
-    def ask(self, path, **parameters):
+    def get(self, path, **parameters):
         with urllib.request.urlopen(f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
             return json.load(answer)["data"]
 
     def series(self, expression):
-        return self.ask("query", query=expression)["result"]
+        return self.get("query", query=expression)["result"]
 
     def wait_for(self, expression, seconds=60):
         end = time.monotonic() + seconds
@@ -95,29 +95,29 @@ def rules(name):
     return [rule for group in yaml.safe_load((DEPLOY / "prometheus" / name).read_text())["groups"] for rule in group["rules"]]
 
 
-def test_every_rule_has_a_series(server):
+def test_all_rules_have_a_series(server):
     for rule in rules("flopmeter.rules.yml"):
         assert server.wait_for(rule["expr"], 10), rule
         assert server.wait_for(rule["record"], 10), rule
 
 
-def test_every_panel_has_a_series(server):
+def test_all_panels_have_a_series(server):
     dashboard = json.loads((DEPLOY / "grafana" / "flopmeter.json").read_text())
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     assert len(expressions) > 10
     for expression in expressions:
         assert server.wait_for(expression.replace("$run", ".*"), 10), expression
-    assert server.series("flopmeter_run_info"), "the list of runs"
+    assert server.series("flopmeter_run_info"), "no runs listed"
 
 
-def test_every_alert_has_a_series_and_two_name_the_planted_faults(server):
+def test_all_alerts_have_a_series_and_two_report_the_injected_faults(server):
     for rule in rules("flopmeter.alerts.yml"):
         always = re.sub(r" ([<>]) ", r" \1 bool ", rule["expr"])  # 0 or 1 instead of a filter
         assert server.wait_for(always, 10), rule
     pending = {}
     end = time.monotonic() + 20
     while len(pending) < 2 and time.monotonic() < end:
-        pending = {alert["labels"]["alertname"]: alert for alert in server.ask("alerts")["alerts"]}
+        pending = {alert["labels"]["alertname"]: alert for alert in server.get("alerts")["alerts"]}
         time.sleep(0.5)
     assert pending.keys() == {"FlopmeterRankSlow", "FlopmeterRankMissing"}
     assert pending["FlopmeterRankSlow"]["labels"]["rank"] == str(SLOW)
@@ -133,13 +133,13 @@ def test_samples_that_two_ranks_share_are_counted_once(server):
 FAULTS = {
     "stalled": "FlopmeterRankStalled",
     "slower": "FlopmeterMfuDropped",
-    "gaps": "FlopmeterGoodputLow",
+    "idle": "FlopmeterGoodputLow",
     "full": "FlopmeterRecordsLost",
 }
 
 
 @pytest.mark.long
-def test_each_alert_fires_once_on_a_real_run_with_its_fault(tmp_path):
+def test_each_alert_fires_once_on_a_run_with_its_fault(tmp_path):
     ports = [free_port() for _ in range(WORLD - 1 + len(FAULTS))]
     processes = [start_rank(tmp_path / "ranks", rank, port) for rank, port in enumerate(ports[: WORLD - 1])]
     for fault, port in zip(FAULTS, ports[WORLD - 1 :], strict=True):
@@ -147,7 +147,7 @@ def test_each_alert_fires_once_on_a_real_run_with_its_fault(tmp_path):
         processes.append(subprocess.Popen(command, env=dict(os.environ, FLOPMETER_METRICS_ADDRESS=f"127.0.0.1:{port}")))
     expected = {"FlopmeterRankSlow", "FlopmeterRankMissing", *FAULTS.values()}
     try:
-        server = Server(tmp_path, [f"127.0.0.1:{port}" for port in ports], hurried=True)
+        server = Server(tmp_path, [f"127.0.0.1:{port}" for port in ports], fast=True)
         processes.append(server.process)
         fired = f'count(count by (alertname) (max_over_time(ALERTS{{alertstate="firing"}}[2m]))) == {len(expected)}'
         assert server.wait_for(fired, 90), server.series("ALERTS")
@@ -157,13 +157,13 @@ def test_each_alert_fires_once_on_a_real_run_with_its_fault(tmp_path):
         for process in processes:
             process.kill()
             process.wait()
-    assert sorted(each["alertname"] for each in seen) == sorted(expected), seen  # each once
+    assert sorted(each["alertname"] for each in seen) == sorted(expected), seen  # each alert once
     faulty = {alert: runs[f"127.0.0.1:{port}"] for alert, port in zip(FAULTS.values(), ports[WORLD - 1 :], strict=True)}
     for each in seen:
         assert each["run"] == faulty.get(each["alertname"], runs[f"127.0.0.1:{ports[0]}"]), each
 
 
-def test_each_alert_fires_on_its_planted_fault():
+def test_each_alert_fires_on_its_injected_fault():
     if shutil.which("promtool") is None:
         pytest.skip("Debian package prometheus is not installed")
     done = subprocess.run(["promtool", "test", "rules", "alerts_test.yml"], cwd=HERE, capture_output=True, text=True, timeout=120)

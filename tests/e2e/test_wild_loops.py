@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops as people write them, under ``flopmeter run``: steps, samples and FLOPs are what the loop did."""
+"""Uncommon training loops under ``flopmeter run``: steps, samples, and FLOPs are correct."""
 
 import json
 
 import pytest
 
 pytestmark = pytest.mark.torch2("hooks for optimizers")
-PRODUCT = 2 * 8 * 16 * 16  # forward of a batch; as much for the weight's gradient, and for the input's where that needs one
+MATMUL = 2 * 8 * 16 * 16  # forward of a batch; the same for the weight gradient and, if needed, the input gradient
 
 
 def run(folder, name):
@@ -20,14 +20,14 @@ def run(folder, name):
 @pytest.mark.parametrize(
     ("name", "steps", "samples", "flops"),
     [
-        # critic: three forwards, with gradients of its weight and, for the generator, of its input; generator: two and one
-        ("two_networks", 12, 16, {(3 + 2 + 1 + 1 + 2 + 1) * PRODUCT}),
-        ("teacher", 12, 8, {3 * PRODUCT, 2 * PRODUCT}),  # before the first step nobody watched
-        ("evaluation_mode", 11, 8, {2 * PRODUCT}),  # only the first step tells that this trains
-        ("copies", 12, 8, {2 * PRODUCT, 3 * PRODUCT}),  # the copy's forward is work, of the step after it
+        # critic: three forwards, weight gradients, and one input gradient for the generator; generator: two forwards, one gradient
+        ("two_networks", 12, 16, {(3 + 2 + 1 + 1 + 2 + 1) * MATMUL}),
+        ("teacher", 12, 8, {3 * MATMUL, 2 * MATMUL}),  # monitoring starts after the first forward pass of the teacher
+        ("evaluation_mode", 11, 8, {2 * MATMUL}),  # detected as training after the first step
+        ("copies", 12, 8, {2 * MATMUL, 3 * MATMUL}),  # the forward of the copy belongs to the next step
     ],
 )
-def test_steps_samples_and_flops_are_those_of_the_loop(folder, name, steps, samples, flops):
+def test_steps_samples_and_flops_match_the_loop(folder, name, steps, samples, flops):
     rows, _ = run(folder, name)
     assert len(rows) == steps
     assert {row["samples"] for row in rows} == {samples}
@@ -35,13 +35,13 @@ def test_steps_samples_and_flops_are_those_of_the_loop(folder, name, steps, samp
     assert all({"forward", "backward"} <= set(row["phases"]) for row in rows)
 
 
-def test_a_loop_without_an_optimizer_is_known_by_its_backward(folder):
+def test_a_loop_without_an_optimizer_is_detected_by_its_backward_passes(folder):
     rows, _ = run(folder, "no_optimizer")
     assert 30 <= len(rows) <= 40
-    assert {(row["samples"], row["hardware_flops"]) for row in rows} == {(8, 2 * PRODUCT)}
+    assert {(row["samples"], row["hardware_flops"]) for row in rows} == {(8, 2 * MATMUL)}
 
 
-def test_each_model_of_a_process_is_found(folder):
+def test_all_models_of_a_process_are_detected(folder):
     rows, _ = run(folder, "folds")
     assert 12 + 2 * 10 <= len(rows) <= 36
-    assert {(row["samples"], row["hardware_flops"]) for row in rows} == {(8, 2 * PRODUCT)}
+    assert {(row["samples"], row["hardware_flops"]) for row in rows} == {(8, 2 * MATMUL)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loop written with accelerate, for its launcher."""
+"""A training loop for ``accelerate launch``."""
 
 import torch
 from accelerate import Accelerator

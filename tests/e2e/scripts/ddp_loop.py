@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data-parallel training over gloo, for torchrun; the loader's workers are spawned, so that they start as Pythons of their own."""
+"""Data-parallel training over gloo, for torchrun. Loader workers are spawned, so they start as separate Python processes."""
 
 import os
 

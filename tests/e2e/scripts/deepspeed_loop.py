@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loop written with DeepSpeed, for its launcher: ten micro-batches, two a step."""
+"""A training loop for the DeepSpeed launcher: ten micro-batches, two per step."""
 
 import argparse
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hf_trainer.py OUTPUT [callback]: a Hugging Face Trainer on a tiny GPT-2, with or without our own callback."""
+"""hf_trainer.py OUTPUT [callback]: a Hugging Face Trainer on a tiny GPT-2, with or without the flopmeter callback."""
 
 import sys
 
@@ -11,7 +11,7 @@ config = transformers.GPT2Config(**CONFIG, resid_pdrop=0, embd_pdrop=0, attn_pdr
 rows = [{"input_ids": ids, "labels": ids} for ids in torch.randint(VOCABULARY, (64, LENGTH))]
 callbacks = []
 if len(sys.argv) > 2:
-    import flopmeter
+    from flopmeter.integrations import hf
 
     callbacks = [hf.Callback()]
 arguments = transformers.TrainingArguments(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lightning_fit.py OUTPUT: a Lightning module trained by its Trainer; the forward runs inside the optimizer's step."""
+"""lightning_fit.py OUTPUT: a Lightning Trainer; the forward pass runs inside the optimizer step."""
 
 import sys
 

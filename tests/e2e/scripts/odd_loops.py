@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two loops in one program: two optimizers a step on a compiled model, then another model with a loader."""
+"""Two loops in one program: two optimizers per step on a compiled model, then another model with a loader."""
 
 import torch
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loop as people write it: random batches, accumulation, clipping, an evaluation now and then.
+"""A typical loop: random batches, gradient accumulation, clipping, periodic evaluation.
 
-plain_loop.py STEPS [ENDING]: prints the losses bit by bit, then ends as ENDING says.
+plain_loop.py STEPS [ENDING]: prints the losses as hexadecimal floats, then exits as specified by ENDING.
 """
 
 import os
@@ -47,7 +47,7 @@ for step in range(int(sys.argv[1])):
 sys.stdout.flush()
 ending = sys.argv[2] if len(sys.argv) > 2 else "return"
 if ending != "return":
-    time.sleep(1.5)  # what was recorded a second ago is on the disk whatever comes
+    time.sleep(1.5)  # records are on disk after one second
 if ending == "exit":
     sys.exit(3)
 if ending == "_exit":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPT-2 small enough for a test, and the config.json that describes it."""
+"""A tiny GPT-2 and its config.json."""
 
 import torch
 import torch.nn.functional as F

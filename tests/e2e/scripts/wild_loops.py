@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wild_loops.py NAME: loops as people write them, on linears of 16 with batches of 8, twelve of them unless said otherwise."""
+"""wild_loops.py NAME: runs one uncommon loop on linear layers of size 16, by default with twelve batches of 8."""
 
 import copy
 import io
@@ -23,7 +23,7 @@ def linear():
 
 
 def two_networks():
-    """Two models and two optimizers a batch; the generator runs twice."""
+    """Two models and two optimizers per batch; the generator runs twice."""
     (generator, first), (critic, second) = linear(), linear()
     for batch in loader():
         (critic(batch).mean() - critic(generator(batch).detach()).mean()).backward()
@@ -42,7 +42,7 @@ def teacher():
 
 
 def no_optimizer():
-    """A hundred batches."""
+    """100 batches, parameters updated manually."""
     model, _ = nn.Linear(WIDTH, WIDTH), None
     for batch in loader(100):
         model.zero_grad()
