@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs plans of injected.py and asks the real program what it makes of them."""
+"""Fixtures: run the plans of injected.py and analyze them with the CLI."""
 
 import json
 import os
@@ -23,7 +23,7 @@ while True:
 
 @pytest.fixture(scope="session")
 def draw():
-    """Random numbers for this session; FLOPMETER_SEED repeats one."""
+    """Random generator of this session; set FLOPMETER_SEED to repeat a session."""
     seed = int(os.environ.get("FLOPMETER_SEED", random.SystemRandom().randrange(2**32)))
     print(f"FLOPMETER_SEED={seed}")
     return random.Random(seed)
@@ -51,7 +51,7 @@ def diagnose(ask):
 
 
 def measure_peaks(cache, *dtypes):
-    """What the program itself measures on one thread, kept where only its tests find it."""
+    """Measures the peaks on one thread and stores them in a cache for these tests only."""
     command = [ROOT / "build" / "flopmeter", "peak", "--seconds", "0.5", "--dtype", *dtypes, "--json"]
     settings = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=settings)
@@ -60,7 +60,7 @@ def measure_peaks(cache, *dtypes):
 
 @pytest.fixture(scope="session")
 def peak(tmp_path_factory):
-    """Peaks of the formats that training is in unless it is told otherwise: fp32 is the fast one."""
+    """Peaks of fp32 and fp64: without bf16, fp32 is the fastest dtype."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("flopmeter._torch")
     torch.set_num_threads(1)
@@ -71,7 +71,7 @@ def peak(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def peak_with_bf16(peak, tmp_path_factory):
-    """The cache of peaks where bf16 was measured too, and whether the machine computes it clearly faster."""
+    """Cache of peaks with bf16, and whether bf16 is much faster than fp32 on this machine."""
     cache = tmp_path_factory.mktemp("cache_bf16")
     peaks = measure_peaks(cache, "fp32", "bf16")
     return cache, peaks["bf16"] > 1.5 * peaks["fp32"]
@@ -79,12 +79,11 @@ def peak_with_bf16(peak, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def awake():
-    """Processors that do not fall asleep while the training waits.
+    """Keeps all processors awake while the training waits.
 
-    A virtual machine's processor that slept is late when it is called again, now and then by a tenth of a step: that is
-    no part of a injected sleep.
+    A virtual processor that slept can wake up late by a tenth of a step, which is not part of an injected sleep.
     """
-    # Not children of this process: those would pass for its loaders.
+    # Not children of this process: they would count as its loader workers.
     start = ["sh", "-c", '"$@" >/dev/null 2>&1 & echo $!', "sh", sys.executable, "-c", _SPIN]
     processors = map(str, os.sched_getaffinity(0))
     spinning = [int(subprocess.check_output([*start, processor])) for processor in processors]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small GPT trained for real through flopmeter.Monitor, with faults injected in it.
+"""Trains a small GPT through flopmeter.Monitor with injected faults.
 
-A fault's kind and size are known here and to the test; the tool sees the run directory alone.  What else runs on the
-machine makes steps longer and shorter from one second to the next, so two trainings that are to be compared take turns:
-each is stopped and resumed every few steps, as a job is, and the tool reads each as one run.
+The test knows the kind and the size of a fault; flopmeter sees only the run directory. The load of the machine changes
+from second to second, so trainings that are compared alternate: each is stopped and resumed every few steps, and
+flopmeter reads each as one run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VOCABULARY = 512
 
 @dataclasses.dataclass
 class Plan:
-    """One run: its sizes, and the faults in it (0 or False: not injected)."""
+    """One run: its sizes and its faults (0 or False: not injected)."""
 
     width: int = 192
     heads: int = 6
@@ -34,27 +34,27 @@ class Plan:
     length: int = 64
     batch: int = 8
     seed: int = 0
-    sleep: float = 0.0  # seconds that the loader sleeps for each batch
-    cpu: float = 0.0  # seconds of processor time that it takes for each batch
-    workers: int = 0  # processes that load
-    padding: float = 0.0  # share of the tokens that is padding
+    sleep: float = 0.0  # seconds that the loader sleeps per batch
+    cpu: float = 0.0  # seconds of CPU time that the loader uses per batch
+    workers: int = 0  # loader processes
+    padding: float = 0.0  # share of padding tokens
     recompute: bool = False
-    per_head: bool = False  # eager attention, one head after the other
-    save_every: int = 0  # steps between two checkpoints
-    save_sleep: float = 0.0  # seconds that a slow disk adds to each
+    per_head: bool = False  # eager attention, one head at a time
+    save_every: int = 0  # steps between checkpoints
+    save_sleep: float = 0.0  # seconds that a slow disk adds to each checkpoint
     fp64: bool = False
-    autocast: bool = False  # linears in bf16
+    autocast: bool = False  # linear layers in bf16
 
 
 @dataclasses.dataclass
 class Outcome:
-    """What really happened, by the run's own clock, without the first steps of each start."""
+    """Times measured by the run itself, without the first steps of each start."""
 
     data_seconds: float = 0.0
     save_seconds: float = 0.0
     seconds: float = 0.0
     steps: int = 0
-    last: float = 0.0  # seconds a step since it was last resumed
+    last: float = 0.0  # seconds per step since the last resume
 
     @property
     def step_seconds(self) -> float:
@@ -79,7 +79,7 @@ class Attention(nn.Module):
                 weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
                 parts.append(weights @ v[:, head])
             y = torch.stack(parts, 1)
-        elif self.autocast:  # the backward of torch's fused attention is slower in bf16 than in fp32 on a CPU
+        elif self.autocast:  # fused attention backward is slower in bf16 than in fp32 on a CPU
             with torch.autocast("cpu", enabled=False):
                 y = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=True)
         else:
@@ -117,14 +117,14 @@ class Gpt(nn.Module):
 
 
 def burn(seconds: float) -> None:
-    """Processor time, however busy the machine is."""
+    """Uses CPU time, independent of the load of the machine."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(500))
 
 
 class Batches(Dataset):
-    """Random tokens; sleeps and computes as the plan says."""
+    """Random tokens; sleeps and computes as specified by the plan."""
 
     def __init__(self, plan: Plan, steps: int) -> None:
         self.plan, self.steps = plan, steps
@@ -139,7 +139,7 @@ class Batches(Dataset):
 
 
 class Loader:
-    """Loads the batches and keeps the time that takes."""
+    """Loads the batches and measures the time."""
 
     def __init__(self, plan: Plan, steps: int, outcome: Outcome) -> None:
         self.plan, self.steps, self.outcome = plan, steps, outcome
@@ -154,11 +154,11 @@ class Loader:
             yield batch
 
 
-WARMING_UP = 3  # steps of a start that the diagnosis leaves out
+WARMING_UP = 3  # steps per start that the diagnosis excludes
 
 
 class Training:
-    """A training in a run directory, which can be stopped and resumed."""
+    """A training in a run directory that can be stopped and resumed."""
 
     def __init__(self, directory, plan: Plan) -> None:
         torch.manual_seed(plan.seed)
@@ -173,8 +173,8 @@ class Training:
         self.mask = torch.zeros(plan.batch, plan.length, dtype=torch.long)
         self.mask[:, :real] = 1
 
-    def go_on(self, steps: int) -> None:
-        """Resumes for so many steps."""
+    def resume(self, steps: int) -> None:
+        """Resumes for a number of steps."""
         monitor = flopmeter.Monitor(
             str(self.directory), model=self.model, console=False, peak_tflops="measured", max_log_files=1000
         )
@@ -207,27 +207,27 @@ class Training:
 
 
 def train(directory, plan: Plan, steps: int = 40) -> Outcome:
-    """Runs the plan into the run directory."""
+    """Runs the plan in the run directory."""
     training = Training(directory, plan)
-    training.go_on(steps)
+    training.resume(steps)
     return training.outcome
 
 
 def spread(ratios: list[float]) -> float:
-    """Standard error of their mean."""
+    """Standard error of the mean."""
     return statistics.stdev(ratios) / len(ratios) ** 0.5
 
 
 def take_turns(training: Training, others: list[Training], within: float, most: int = 16, steps: int = 14) -> None:
-    """Resumes all in turn, there and back, so that what slows the machine meets all alike.
+    """Resumes all trainings in turn, in alternating order, so that the load of the machine affects all of them.
 
-    Goes on until that can hide or make up no more than a third of `within` of the loss to each other, or of one MFU point.
+    Stops when the standard error is below a third of `within` of the difference, or of one MFU point.
     """
     ratios: list[list[float]] = [[] for _ in others]
     everyone = [training, *others]
     for number in range(most):
         for each in everyone if number % 2 == 0 else reversed(everyone):
-            each.go_on(steps)
+            each.resume(steps)
         for row, other in zip(ratios, others, strict=True):
             row.append(training.outcome.last / other.outcome.last)
         if number >= 5 and all(is_settled(row, within) for row in ratios):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two gloo ranks that train with DistributedDataParallel in a network namespace of their own, with faults injected.
+"""Trains two gloo ranks with DistributedDataParallel in a network namespace, with injected faults.
 
-A link as slow as injected is made of the namespace's loopback by the kernel's own traffic shaper, and a slow rank by work
-that only one of them does.  Healthy and injected training take turns on the same ranks.
+The kernel's traffic shaper slows down the loopback device of the namespace; extra work on one rank makes it slow.
+Healthy and faulty trainings alternate on the same ranks.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ RANKS = 2
 
 @dataclasses.dataclass
 class RanksPlan(injected.Plan):
-    width: int = 128  # few parameters and many tokens: a healthy run has little to send
+    width: int = 128  # few parameters, many tokens: little communication in a healthy run
     heads: int = 4
     layers: int = 2
     batch: int = 128
-    slow_rank: float = 0.0  # seconds of processor time that the last rank takes more in each forward
-    link_mbit: int = 0  # of the loopback; 0: as fast as it is
+    slow_rank: float = 0.0  # extra seconds of CPU time per forward pass on the last rank
+    link_mbit: int = 0  # rate of the loopback device; 0: unlimited
 
 
 class Slowed(nn.Module):
-    """A model on a slower processor."""
+    """A model with extra CPU time per forward pass."""
 
     def __init__(self, model: nn.Module, seconds: float) -> None:
         super().__init__()
@@ -65,11 +65,11 @@ def take_turns(directories: list[str], plans: list[RanksPlan], rounds: int, step
             if rank == 0:
                 shape_link(training.plan.link_mbit)
             dist.barrier()
-            training.go_on(steps)
+            training.resume(steps)
 
 
 def run(directories: list[pathlib.Path], plans: list[RanksPlan], rounds: int = 9, steps: int = 8) -> None:
-    """Trains the plans, each into its directory; raises where a rank failed or the namespace cannot be made."""
+    """Trains the plans, one directory each; raises if a rank fails or the namespace cannot be created."""
     task = json.dumps([[str(d) for d in directories], [dataclasses.asdict(p) for p in plans], rounds, steps])
     python = [sys.executable, __file__, task]
     start = 'ip link set lo up && for r in 0 1; do RANK=$r "$@" & pids="$pids $!"; done; for p in $pids; do wait $p || exit 1; done'

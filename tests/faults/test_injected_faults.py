@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults injected in real training are found, named and sized; their kind, size and seed are drawn at random."""
+"""Faults injected into a real training are found, named, and sized. Kind, size, and seed are random."""
 
 import json
 
@@ -7,9 +7,9 @@ import pytest
 
 injected = pytest.importorskip("injected")
 
-pytestmark = pytest.mark.torch2("a fused AdamW")
+pytestmark = pytest.mark.torch2("fused AdamW")
 LONG = pytest.mark.long
-SMALL = 0.03  # MFU points that a finding other than the injected one may claim
+SMALL = 0.03  # MFU points that a finding other than the injected one may have
 
 
 def loss_of(diagnosis, cause):
@@ -47,13 +47,13 @@ def run(tmp_path, diagnose, plan, steps=25):
 
 @pytest.fixture(scope="module")
 def twin(peak, tmp_path_factory):
-    """A run without a fault, and how long its steps take: what the sizes of the faults are drawn by."""
+    """A healthy run and its step time, which determines the sizes of the faults."""
     directory = tmp_path_factory.mktemp("twin")
     return directory, injected.train(directory, injected.Plan(), 25).step_seconds
 
 
 @LONG
-def test_a_run_in_good_order_has_no_finding(diagnose, twin):
+def test_a_healthy_run_has_no_finding(diagnose, twin):
     diagnosis = diagnose(twin[0])
     check_sums(diagnosis)
     assert diagnosis["findings"] == []
@@ -61,10 +61,10 @@ def test_a_run_in_good_order_has_no_finding(diagnose, twin):
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=LONG)])
 @pytest.mark.parametrize(("fault", "rule"), [("sleep", "data_loading"), pytest.param("cpu", "cpu_bound", marks=LONG)])
-def test_waiting_for_data_is_told_by_its_reason_and_sized(tmp_path, diagnose, ask, draw, twin, fault, rule, workers):
+def test_data_wait_is_attributed_to_its_reason_and_sized(tmp_path, diagnose, ask, draw, twin, fault, rule, workers):
     size = draw.uniform(0.5, 1.5) * max(twin[1], 0.04)
     if workers:
-        size = workers * (size + twin[1])  # they load while the model computes, each a batch of its own
+        size = workers * (size + twin[1])  # workers load while the model computes, one batch each
     plan = injected.Plan(seed=draw.randrange(1000), workers=workers, **{fault: size})
     outcome, diagnosis = run(tmp_path, diagnose, plan)
     check_finding(diagnosis, rule)
@@ -81,7 +81,7 @@ def test_padding_is_found_and_sized(tmp_path, diagnose, peak, draw):
     plan = injected.Plan(seed=draw.randrange(1000), padding=draw.uniform(0.3, 0.7))
     _, diagnosis = run(tmp_path, diagnose, plan)
     finding = check_finding(diagnosis, "padding")
-    # Packed, the same samples take fewer steps.
+    # Packed, the same samples need fewer steps.
     real = round(plan.length * (1 - plan.padding)) / plan.length
     assert finding["expected_mfu"] == pytest.approx(diagnosis["mfu"] / real, rel=0.05)
 
@@ -95,7 +95,7 @@ def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, draw, twin
 
 
 @pytest.mark.parametrize("recompute", [False, True])
-def test_the_code_of_a_checkpoint_is_told_from_the_model_s(tmp_path, peak, recompute):
+def test_recomputation_code_is_distinguished_from_the_model(tmp_path, peak, recompute):
     injected.train(tmp_path, injected.Plan(recompute=recompute), 12)
     (profile, *_) = [json.loads(line) for file in tmp_path.glob("op_profile_*") for line in file.read_text().splitlines()]
     phases = {gap["phase"] for gap in profile["gaps"] if gap.get("recompute")}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs with faults drawn at random, alone and in pairs, each beside the same run without the fault.
+"""Runs with random faults, alone and in pairs, compared with the same run without the fault.
 
-That run is what the finding's recommendation leads to: size and expected MFU are held against it.  A slow number format is fp32
-where the machine computes bf16 clearly faster, else fp64.
+That run is the result of the finding's recommendation, so it gives the expected size and MFU. The slow dtype is fp32 if
+the machine computes bf16 much faster, else fp64.
 """
 
 import dataclasses
@@ -11,10 +11,10 @@ import os
 import shutil
 
 import pytest
-from test_planted_faults import SMALL, check_sums, unexplained
+from test_injected_faults import SMALL, check_sums, unexplained
 
 injected = pytest.importorskip("injected")
-pytestmark = [pytest.mark.long, pytest.mark.torch2("a fused AdamW"), pytest.mark.usefixtures("peak", "awake")]
+pytestmark = [pytest.mark.long, pytest.mark.torch2("fused AdamW"), pytest.mark.usefixtures("peak", "awake")]
 
 RULES = {
     "sleep": "data_loading",
@@ -33,11 +33,11 @@ TUNED_WITHIN = 0.15
 
 
 def within(kind):
-    return 0.1 if kind == "sleep" else 0.2  # a save also leaves the caches cold
+    return 0.1 if kind == "sleep" else 0.2  # a checkpoint also leaves the caches cold
 
 
 def draw_fault(draw, kind, bf16):
-    """The plan's settings that plant a fault of this kind."""
+    """Settings of the plan that inject a fault of this kind."""
     if kind in ("sleep", "cpu"):
         return {kind: draw.uniform(0.03, 0.12)}
     if kind == "padding":
@@ -50,45 +50,45 @@ def draw_fault(draw, kind, bf16):
 
 
 def note(**row):
-    """One line for each run, where PLANTED_NOTES names a file."""
-    if path := os.environ.get("PLANTED_NOTES"):
+    """Appends one line per run to the file INJECTED_NOTES, if set."""
+    if path := os.environ.get("INJECTED_NOTES"):
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
 
 def judge(found, tuned, plan):
-    """The injected causes and no others; each is sized, and the MFU without it foreseen.
+    """Only the injected causes are reported, with the correct size and expected MFU.
 
-    `tuned` holds, for each injected kind, the diagnosis of the run without it.
+    `tuned` maps each injected kind to the diagnosis of the run without it.
     """
     sizes = {RULES[kind]: after["mfu"] - found["mfu"] for kind, after in tuned.items()}
-    told = {finding["rule"]: finding for finding in found["findings"]}
+    reported = {finding["rule"]: finding for finding in found["findings"]}
     note(
         injected=sizes,
-        told={rule: (finding["mfu_points"], finding["expected_mfu"]) for rule, finding in told.items()},
+        reported={rule: (finding["mfu_points"], finding["expected_mfu"]) for rule, finding in reported.items()},
         mfu=found["mfu"],
         unexplained=[unexplained(diagnosis) for diagnosis in (found, *tuned.values())],
     )
     for diagnosis in (found, *tuned.values()):
         check_sums(diagnosis)
         assert unexplained(diagnosis) <= 0.1, (plan, diagnosis["waterfall"])
-    assert {rule for rule, finding in told.items() if finding["mfu_points"] >= SMALL} <= set(sizes), (plan, found)
+    assert {rule for rule, finding in reported.items() if finding["mfu_points"] >= SMALL} <= set(sizes), (plan, found)
     for kind, after in tuned.items():
         rule = RULES[kind]
         size = pytest.approx(sizes[rule], rel=within(kind), abs=0.01)
         if sizes[rule] < SMALL:
-            assert rule not in told or told[rule]["mfu_points"] == size
+            assert rule not in reported or reported[rule]["mfu_points"] == size
             continue
-        assert rule in told, (plan, found)
-        assert told[rule]["mfu_points"] == size, (plan, sizes, found)
-        assert told[rule]["expected_mfu"] == pytest.approx(after["mfu"], rel=TUNED_WITHIN), (plan, found)
+        assert rule in reported, (plan, found)
+        assert reported[rule]["mfu_points"] == size, (plan, sizes, found)
+        assert reported[rule]["expected_mfu"] == pytest.approx(after["mfu"], rel=TUNED_WITHIN), (plan, found)
     larger, *rest = sorted(sizes, key=sizes.get, reverse=True)
     if all(sizes[larger] > 1.2 * sizes[other] + 0.01 for other in rest):
         assert found["findings"][0]["rule"] == larger, (plan, sizes, found)
 
 
 @pytest.mark.parametrize("number", range(28))
-def test_faults_are_found_and_sized_beside_runs_without_them(
+def test_faults_are_found_and_sized_against_runs_without_them(
     tmp_path, monkeypatch, diagnose, draw, peak_with_bf16, number
 ):
     kinds = [ALONE[number // 2 % len(ALONE)]] if number % 2 == 0 else draw.sample(ALONE, 2)
@@ -103,7 +103,7 @@ def test_faults_are_found_and_sized_beside_runs_without_them(
     def training(name, present):
         settings = {key: value for kind in present for key, value in faults[kind].items()}
         if "padding" in kinds and "padding" not in present:
-            # Packed, a batch holds more samples: each is loaded, and saved after as many, as before.
+            # A packed batch contains more samples; each is loaded, and checkpoints follow the same number of samples.
             for key in settings.keys() & {"sleep", "cpu", "save_sleep"}:
                 settings[key] /= 1 - faults["padding"]["padding"]
         return injected.Training(tmp_path / name, dataclasses.replace(healthy, **settings))
@@ -118,16 +118,16 @@ def test_faults_are_found_and_sized_beside_runs_without_them(
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_one_short_sequence_in_a_tiny_model_is_told_from_a_full_batch(tmp_path, diagnose, draw, number):
+def test_one_short_sequence_in_a_tiny_model_is_distinguished_from_a_full_batch(tmp_path, diagnose, draw, number):
     plan = injected.Plan(**TINY, batch=1, seed=draw.randrange(1000), layers=draw.randint(2, 4))
     training = injected.Training(tmp_path / "injected", plan)
-    tuned = injected.Training(tmp_path / "tuned", dataclasses.replace(plan, batch=8))  # as the recommendation says
+    tuned = injected.Training(tmp_path / "tuned", dataclasses.replace(plan, batch=8))  # as recommended
     injected.take_turns(training, [tuned], TUNED_WITHIN, steps=80)
     found, after = diagnose(tmp_path / "injected"), diagnose(tmp_path / "tuned")
     first = found["findings"][0]
     note(
         injected={"batch of 1": after["mfu"] - found["mfu"]},
-        told={first["rule"]: (first["mfu_points"], first["expected_mfu"])},
+        reported={first["rule"]: (first["mfu_points"], first["expected_mfu"])},
         mfu=found["mfu"],
         unexplained=[unexplained(found), unexplained(after)],
     )
@@ -140,7 +140,7 @@ def test_one_short_sequence_in_a_tiny_model_is_told_from_a_full_batch(tmp_path, 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("unshare", "ip", "tc"))), reason="needs unshare, ip and tc")
 @pytest.mark.parametrize("number", range(4))
-def test_faults_between_ranks_are_found_and_sized_beside_a_twin(tmp_path, diagnose, draw, number):
+def test_faults_between_ranks_are_found_and_sized_against_a_healthy_run(tmp_path, diagnose, draw, number):
     injected_ranks = pytest.importorskip("injected_ranks")
     kind = "slow_rank" if number % 2 == 0 else "link_mbit"
     size = draw.uniform(0.06, 0.12) if kind == "slow_rank" else draw.randint(60, 150)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a config.json: an error or an estimate, never a crash.
+// Arbitrary bytes as a config.json give an error or an estimate, never a crash.
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_family.h>
 

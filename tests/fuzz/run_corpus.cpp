@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hands every file of the folders named to the fuzz target once, so that the corpus is a test of
-// any compiler's build and not of the fuzzer's alone.
+// Runs the fuzz target once for each file in the given folders, so that all compilers test the
+// corpus.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
       const std::vector<char> text{std::istreambuf_iterator<char>{in}, {}};
       const std::vector<std::uint8_t> bytes{text.begin(), text.end()};
       LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
-      // Cut short as well: what a reader meets when a download broke off.
+      // Truncated files, too.
       for (std::size_t size = 0; size < bytes.size(); size += 97)
         LLVMFuzzerTestOneInput(bytes.data(), size);
       ++files;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests against transformers share: the program under test and how many configurations to draw."""
+"""Fixtures of the tests against transformers: the CLI and the number of random configurations."""
 
 import json
 import os
@@ -24,11 +24,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def pytest_addoption(parser):
     default = 20 if os.environ.get("FLOPMETER_LONG") == "1" else 2
-    parser.addoption("--configs", type=int, default=default, help="random configurations a family (2; in the long suite 20)")
+    parser.addoption("--configs", type=int, default=default, help="random configurations per family (2; 20 in the long tests)")
 
 
 def pytest_configure(config):
-    torch.set_num_threads(1)  # the models are tiny: more threads only wait for each other
+    torch.set_num_threads(1)  # tiny models do not benefit from more threads
     transformers.logging.set_verbosity_error()
 
 
@@ -41,22 +41,22 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="session")
 def program():
-    """The program under test: FLOPMETER_BIN, else what `make build` leaves."""
+    """Path of the CLI: FLOPMETER_BIN, else build/flopmeter."""
     path = Path(os.environ.get("FLOPMETER_BIN", ROOT / "build" / "flopmeter"))
     if not path.is_file():
-        pytest.fail(f"no program at {path}: run `make build`, or set FLOPMETER_BIN")
+        pytest.fail(f"{path} does not exist; run `make build` or set FLOPMETER_BIN")
     return path
 
 
 @pytest.fixture
 def config(family, seed):
-    """The configuration number `seed` of the family, always the same."""
+    """Configuration number `seed` of the family; deterministic."""
     return family.config(Random(f"{family.name} {seed}"))
 
 
 @pytest.fixture
 def estimate(program):
-    """Runs `flopmeter estimate FILE … --json` and returns the object it prints."""
+    """Runs `flopmeter estimate FILE … --json` and returns the result."""
 
     def run(file, *arguments):
         command = [program, "estimate", file, *map(str, arguments), "--json"]

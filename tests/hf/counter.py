@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A brute-force FLOP counter for the tests: every operation that torch dispatches, priced by hand.
+"""A brute-force FLOP counter for the tests: counts all operators that torch dispatches, with handwritten costs.
 
-It shares nothing with the program under test. An operation belongs to the module whose forward called
-it; an operation of the backward pass to the module whose operation created the autograd node that is
-running. The link between the two is the node's sequence number, which is known while the forward
-operation is dispatched. A module that runs while backward does is a checkpoint's recompute.
+It shares no code with flopmeter. A forward operator belongs to the module that called it. A backward operator belongs to
+the module whose operator created the running autograd node; the sequence number of the node, which is known during the
+forward dispatch, links the two. A module that runs during a backward pass is recomputation.
 """
 
 from collections import Counter, namedtuple
@@ -15,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def matmul_flops(name, args, out):
-    """Multiply-adds of the matrix products, two FLOPs each; None for an operation without any."""
+    """FLOPs of matmuls (two per multiply-add); None for other operators."""
     if name == "mm":
         return 2 * prod(args[0].shape) * args[1].shape[1]
     if name == "addmm":
@@ -25,13 +24,13 @@ def matmul_flops(name, args, out):
     if name == "baddbmm":
         return 2 * prod(args[1].shape) * args[2].shape[2]
     if name == "_grouped_mm":
-        # Rows sorted by expert: (rows, in) x (experts, in, out), or for the weight's gradient (in, rows) x (rows, out).
+        # Rows sorted by expert: (rows, in) x (experts, in, out); weight gradient: (in, rows) x (rows, out).
         return 2 * prod(args[0].shape) * args[1].shape[-1]
     return None
 
 
 def convolution_flops(name, args, out):
-    """Forward: each output element sums over its group's inputs and the kernel; the same again a gradient."""
+    """Forward: each output element sums over the inputs of its group and the kernel; the same for each gradient."""
     if name == "convolution":
         return 2 * prod(out.shape) * prod(args[1].shape[1:])
     if name == "convolution_backward":
@@ -41,19 +40,19 @@ def convolution_flops(name, args, out):
 
 
 def pairs(query, key, causal):
-    """How many (query, key) positions the kernel is asked for."""
+    """Number of (query, key) pairs that the kernel computes."""
     q, k = query.shape[-2], key.shape[-2]
     return sum(min(i + 1, k) for i in range(q)) if causal else q * k
 
 
 def is_causal(name, args, kwargs):
-    """The kernel's flag: the fifth argument forward, the eighth backward."""
+    """The causal flag: fifth argument in forward, eighth in backward."""
     position = 7 if name.endswith("backward") else 4
     return args[position] if len(args) > position else kwargs.get("is_causal", False)
 
 
 def attention_flops(name, args, kwargs):
-    """Fused attention: two products forward; backward recomputes the scores and forms four gradients."""
+    """Fused attention: two matmuls in forward; backward recomputes the scores and computes four gradients."""
     if name == "_scaled_dot_product_flash_attention_for_cpu":
         query, key, value = args[:3]
         heads = prod(query.shape[:2])
@@ -69,7 +68,7 @@ Row = namedtuple("Row", "phase module op shapes causal mask")
 
 
 class OpCounter(TorchDispatchMode):
-    """Counts what runs inside the `with` block: `calls` and `flops` by Row, `unknown` by operation."""
+    """Counts operators in the `with` block: `calls` and `flops` by Row, `unknown` by operator."""
 
     def __init__(self, model):
         super().__init__()
@@ -93,11 +92,11 @@ class OpCounter(TorchDispatchMode):
         self.stack.pop()
 
     def by_phase(self):
-        """FLOPs of forward, backward and recompute."""
+        """FLOPs of forward, backward, and recomputation."""
         return self.total(lambda row: row.phase)
 
     def total(self, key):
-        """FLOPs summed by `key` of their Row."""
+        """FLOPs by `key` of their Row."""
         sums = Counter()
         for row, flops in self.flops.items():
             sums[key(row)] += flops
@@ -106,7 +105,7 @@ class OpCounter(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         node = torch._C._current_autograd_node()
-        if node is None:  # the operation's own node is the last one made; a later operation may have none
+        if node is None:  # the operator's node is the last one created; a later operator may have none
             self.owner.setdefault(torch.autograd._get_sequence_nr() - 1, self.stack[-1])
         out = func(*args, **kwargs)
         name = func.overloadpacket.__name__

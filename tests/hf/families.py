@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model families of the catalog as transformers knows them.
+"""The model families of the catalog as transformers classes.
 
-One row a family: its model class and a generator of small random valid configurations. A row holds no
-formula: what the configuration costs is asked of the real model. Text rows take token ids alone; rows
-with a vision tower bring the images in `families_vision.py`.
+One row per family: its model class and a generator of small random configurations. Rows contain no formulas; the tests
+compare with the real model. Text rows take token IDs only. Rows with a vision tower are in `families_vision.py`.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import transformers as hf
 
 @dataclass(frozen=True)
 class Family:
-    """A model family: its class, how to draw a configuration, and what one batch looks like."""
+    """A model family: its class, a configuration generator, and a batch generator."""
 
     name: str
     model: type
@@ -25,17 +24,17 @@ class Family:
     arguments: Callable[[hf.PreTrainedConfig, dict], list] = field(default=lambda config, inputs: [])
     attention: tuple = ("eager", "sdpa")
     rename: Callable[[hf.PreTrainedConfig, str], str] = field(default=lambda config, module: module)
-    by_kernel: tuple = ()  # components whose FLOPs depend on the kernel: not compared, only there
+    by_kernel: tuple = ()  # components whose FLOPs depend on the kernel: only their presence is checked
 
     def batch(self, config, sequences, length):
-        """Token ids (and images, for a vision row) of one batch, the same for the same arguments."""
+        """Token IDs (and images for a vision row) of one batch; deterministic."""
         if self.inputs:
             return self.inputs(config, sequences, length)
         return token_ids(config.vocab_size, sequences, length)
 
 
 def token_ids(vocabulary, sequences, length):
-    """Random token ids, each sequence counted in full: no padding and no mask."""
+    """Random token IDs without padding or mask."""
     generator = torch.Generator().manual_seed(sequences * 1000 + length)
     ids = torch.randint(3, vocabulary, (sequences, length), generator=generator)
     return {"input_ids": ids, "labels": ids}
@@ -47,7 +46,7 @@ def maybe(rng, share=0.5):
 
 
 def sizes(rng, *, grouped=True):
-    """The dimensions most decoder configurations share."""
+    """Dimensions that most decoder configurations share."""
     kv = rng.choice([1, 2, 3])
     heads = kv * rng.choice([1, 2, 3]) if grouped else rng.choice([1, 2, 3, 4])
     return {
@@ -66,17 +65,17 @@ def sizes(rng, *, grouped=True):
 
 
 def without(row, *names):
-    """The row without some keys: left to the configuration's own defaults."""
+    """The row without some keys, which take the defaults of the configuration."""
     return {key: value for key, value in row.items() if key not in names}
 
 
 def ids_only(row):
-    """The row for a configuration class that has no key-value heads."""
+    """The row for a configuration class without key-value heads."""
     return without(row, "num_key_value_heads")
 
 
 def window(rng, layers):
-    """A sliding window smaller than the test sequences, and which layers use it."""
+    """A sliding window smaller than the test sequences, and the layers that use it."""
     kinds = ["sliding_attention", "full_attention"]
     return {"sliding_window": rng.choice([4, 7]), "layer_types": [rng.choice(kinds) for _ in range(layers)]}
 

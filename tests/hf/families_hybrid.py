@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Families with recurrent layers: Mamba-2 and gated delta nets.
 
-What transformers runs without the kernels of mamba_ssm and fla is a chunked form of the recurrence in plain
-torch, whose cost depends on the chunk; the catalog prices the recurrence itself. All other parts are compared.
+Without the kernels of mamba_ssm and fla, transformers runs a chunked form of the recurrence, whose cost depends on the
+chunk size. The catalog counts the recurrence itself. All other components are compared.
 """
 
 import re
@@ -41,7 +41,7 @@ def mamba2(rng):
 
 
 def mixer_names(config, module):
-    """`mixer` by what it is in its layer, as other families name it."""
+    """Renames `mixer` to the names of other families."""
     found = re.search(r"layers\.(\d+)\.mixer", module)
     if not found:
         return module
@@ -51,7 +51,7 @@ def mixer_names(config, module):
 
 
 def mixers(rng, row):
-    """The sizes that Falcon-H1 and Bamba give their mixers, which are as wide as `mamba_expand` or `mamba_d_ssm` says."""
+    """Mixer sizes of Falcon-H1 and Bamba; the width is `mamba_expand` or `mamba_d_ssm`."""
     groups = rng.choice([1, 2])
     return {
         "mamba_n_heads": groups * 2, "mamba_n_groups": groups, "mamba_d_state": rng.choice([4, 8]),
@@ -73,12 +73,12 @@ def bamba(rng):
 
 
 def mamba_names(config, module):
-    """`mamba` as other families name it."""
+    """Renames `mamba` to the name of other families."""
     return module.replace(".mamba", ".linear_attn")
 
 
 def delta_nets(rng, layers):
-    """The sizes of gated delta nets, and which layers have one: the first always."""
+    """Sizes of gated delta nets and the layers that use them, always including the first."""
     keys = rng.choice([1, 2])
     kinds = ["linear_attention", "full_attention"]
     return {
@@ -89,7 +89,7 @@ def delta_nets(rng, layers):
 
 
 def gated_experts(rng):
-    """Routed experts, and a shared one."""
+    """Routed experts and a shared expert."""
     return {
         **experts(rng, "num_experts"), "moe_intermediate_size": rng.choice([16, 20]),
         "shared_expert_intermediate_size": rng.choice([16, 24]),
@@ -105,7 +105,7 @@ def qwen3_next(rng):
 
 
 def qwen3_5_sizes(rng, *left_out):
-    """The text model's dimensions, for the rows with a vision tower as well."""
+    """Dimensions of the text model, also for the rows with a vision tower."""
     row = without(sizes(rng), *left_out)
     rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.5}
     return {

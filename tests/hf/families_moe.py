@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families with experts, and those with low-rank (MLA) attention."""
+"""Families with experts, and families with multi-head latent attention (MLA)."""
 
 import transformers as hf
 
@@ -7,13 +7,13 @@ from families import Family, maybe, sizes, window, without
 
 
 def experts(rng, name, groups=1):
-    """A number of experts under the key `name`, and how many of them see a token."""
+    """Number of experts under key `name`, and the number of experts per token."""
     count = groups * rng.choice([2, 4, 6])
     return {name: count, "num_experts_per_tok": rng.randint(1, count)}
 
 
 def some_layers(rng, layers):
-    """A random choice of layer numbers, often none."""
+    """A random choice of layer numbers, often empty."""
     return sorted(rng.sample(range(layers), rng.randint(0, layers // 2)))
 
 
@@ -48,7 +48,7 @@ def gpt_oss(rng):
 
 
 def latent(rng):
-    """The ranks and head dimensions of low-rank attention."""
+    """Ranks and head dimensions of MLA."""
     return {
         "q_lora_rank": rng.choice([None, 12, 20]), "kv_lora_rank": rng.choice([8, 20]),
         "qk_nope_head_dim": rng.choice([8, 16]), "qk_rope_head_dim": rng.choice([4, 8]),
@@ -57,7 +57,7 @@ def latent(rng):
 
 
 def deepseek(rng, groups):
-    """The keys both DeepSeek configurations share."""
+    """Keys that both DeepSeek configurations share."""
     row = sizes(rng, grouped=False)
     return {
         **row, **latent(rng), **experts(rng, "n_routed_experts", groups), "moe_intermediate_size": rng.choice([16, 20]),
@@ -96,7 +96,7 @@ def ernie4_5_moe(rng):
 
 
 def llama4(rng):
-    """Sizes of the text model, for the row with a vision tower as well."""
+    """Sizes of the text model, also for the row with a vision tower."""
     row = sizes(rng)
     count = rng.choice([2, 4, 6])
     return {
@@ -123,7 +123,7 @@ def granitemoe(rng):
 
 
 def phimoe(rng):
-    chosen = experts(rng, "num_local_experts") | {"num_experts_per_tok": 2}  # its router draws two, whatever the file says
+    chosen = experts(rng, "num_local_experts") | {"num_experts_per_tok": 2}  # the router selects two regardless of the configuration
     return hf.PhimoeConfig(
         **sizes(rng), **chosen, attention_bias=maybe(rng), lm_head_bias=maybe(rng),
         sliding_window=rng.choice([None, 5]))

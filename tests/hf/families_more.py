@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further dense families, each close to LLaMA or GPT and different in norms, biases or windows."""
+"""More dense families, similar to LLaMA or GPT with different norms, biases, or windows."""
 
 import transformers as hf
 

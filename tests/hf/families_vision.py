@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The families with a vision tower: the text model's keys, the tower's, and images to go with the tokens."""
+"""Families with a vision tower: keys of the text model and the tower, and images for the batch."""
 
 import torch
 import transformers as hf
@@ -8,12 +8,12 @@ from families import Family, maybe, sizes, token_ids, without
 from families_hybrid import gated_experts, qwen3_5_sizes
 from families_moe import experts, llama4
 
-IMAGE = 2  # the token id that stands for one visual token; ordinary ids start at 3
+IMAGE = 2  # ID of a visual token; other IDs start at 3
 GRIDS = [[(1, 4, 4)], [(1, 4, 8)], [(1, 8, 6)], [(2, 4, 6)], [(1, 4, 4), (1, 6, 4)]]
 
 
 def text_sizes(rng):
-    """The text model's dimensions, and the section sizes of its three-part rotary embedding."""
+    """Dimensions of the text model and section sizes of its three-part rotary embedding."""
     row = without(sizes(rng), "tie_word_embeddings")
     half = row["hidden_size"] // row["num_attention_heads"] // 2
     sections = [half - 2 * (half // 3), half // 3, half // 3]
@@ -21,7 +21,7 @@ def text_sizes(rng):
 
 
 def tower(rng):
-    """What the vision towers of Qwen2-VL and Qwen2.5-VL have in common."""
+    """Common keys of the vision towers of Qwen2-VL and Qwen2.5-VL."""
     return {
         "depth": rng.randint(1, 4), "num_heads": rng.choice([1, 2, 3]), "in_channels": rng.choice([1, 3]),
         "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": rng.choice([1, 2]),
@@ -29,7 +29,7 @@ def tower(rng):
 
 
 def special_tokens():
-    """Ids of the markers around an image: below the ordinary ids, as the vocabularies here are tiny."""
+    """IDs of the image markers, below the other IDs because the vocabularies are tiny."""
     return {"image_token_id": IMAGE, "video_token_id": 1, "vision_start_token_id": 0, "vision_end_token_id": 0}
 
 
@@ -51,7 +51,7 @@ def qwen2_5_vl(rng):
 
 
 def qwen3_tower(rng, text):
-    """Qwen3-VL's tower; as many further mergers as the text has layers to take them, at most."""
+    """Qwen3-VL's tower; at most as many deepstack mergers as the text model has layers."""
     vision = tower(rng)
     stacked = rng.randint(0, min(vision["depth"], text["num_hidden_layers"]))
     vision.update(
@@ -62,7 +62,7 @@ def qwen3_tower(rng, text):
 
 
 def qwen3_text(rng):
-    """The text model's dimensions; heads are of their own size."""
+    """Dimensions of the text model with an independent head size."""
     row = text_sizes(rng)
     return {**row, "head_dim": row["hidden_size"] // row["num_attention_heads"], "attention_bias": maybe(rng)}
 
@@ -82,7 +82,7 @@ def qwen3_vl_moe(rng):
 
 
 def qwen3_5_words(rng, *left_out):
-    """A text model with both kinds of layers: its attention tells which kernel runs, the tower's too."""
+    """A text model with both kinds of layers; its attention and the tower's determine the kernel."""
     text = qwen3_5_sizes(rng, "tie_word_embeddings", *left_out)
     kinds = [*text["layer_types"], "full_attention"]
     return {**text, "layer_types": kinds, "num_hidden_layers": len(kinds)}
@@ -105,7 +105,7 @@ def qwen3_5_moe(rng):
 def llama4_vision(rng):
     heads, patch = rng.choice([1, 2, 3]), rng.choice([4, 8])
     projected = rng.choice([16, 24])
-    # Pixel shuffle by one half makes four patches one: the adapter reads four widths.
+    # Pixel shuffle by one half merges four patches, so the adapter reads four widths.
     vision = hf.Llama4VisionConfig(
         hidden_size=heads * 8, num_attention_heads=heads, num_hidden_layers=rng.randint(1, 3), image_size=16,
         patch_size=patch, intermediate_size=heads * 32, projector_input_dim=projected, projector_output_dim=projected,
@@ -115,7 +115,7 @@ def llama4_vision(rng):
 
 
 def llama4_batch(config, sequences, length):
-    """One image a sequence, a quarter as many visual tokens as patches."""
+    """One image per sequence, with a quarter as many visual tokens as patches."""
     vision = config.vision_config
     visual = (vision.image_size // vision.patch_size) ** 2 // 4
     batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
@@ -138,7 +138,7 @@ def llava(rng):
 
 
 def tiled(rng, config, vision):
-    """A model that cuts images into tiles of one size; two of them, beside the image as a whole."""
+    """A model that splits images into tiles; two tiles plus the full image."""
     row = sizes(rng)
     kind, more = rng.choice([(hf.LlamaConfig, {}), (hf.Qwen2Config, {}), (hf.MistralConfig, {"sliding_window": None})])
     return config(
@@ -148,7 +148,7 @@ def tiled(rng, config, vision):
 
 
 def small_tower(rng):
-    """The sizes of a CLIP or SigLIP tower with four patches."""
+    """Sizes of a CLIP or SigLIP tower with four patches."""
     heads = rng.choice([1, 2, 3])
     return {
         "hidden_size": heads * 8, "num_attention_heads": heads, "num_hidden_layers": rng.randint(2, 4),
@@ -165,7 +165,7 @@ def llava_onevision(rng):
 
 
 def tiled_batch(config, sequences, length):
-    """One image a sequence, of just the size that two tiles have: two by two patches, and a new line behind each row."""
+    """One image per sequence with the size of two tiles: two by two patches and a newline token per row."""
     rows, columns = (side // 8 for side in config.image_grid_pinpoints[0])
     visual = 4 + rows * (columns + 1)
     batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
@@ -174,7 +174,7 @@ def tiled_batch(config, sequences, length):
 
 
 def tiled_arguments(config, inputs):
-    """Three images for the tower in each of the batch."""
+    """Three images per sequence for the tower."""
     return ["--image-grid-thw", ";".join(["3,1,1"] * len(inputs["image_sizes"]))]
 
 
@@ -191,7 +191,7 @@ def mistral3(rng):
 
 
 def mistral3_batch(config, sequences, length):
-    """One image a sequence, of four by four or two by four patches, so that no padding is needed."""
+    """One image per sequence with four by four or two by four patches, so that no padding is needed."""
     rows = 2 + config.text_config.num_hidden_layers % 2 * 2
     visual = rows // config.spatial_merge_size * 4 // config.spatial_merge_size
     batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
@@ -200,13 +200,13 @@ def mistral3_batch(config, sequences, length):
 
 
 def mistral3_arguments(config, inputs):
-    """The images in patches of four pixels a side."""
+    """The images in patches of four by four pixels."""
     return ["--image-grid-thw", ";".join(f"1,{height // 4},{width // 4}" for height, width in inputs["image_sizes"].tolist())]
 
 
 def paligemma(rng, text=hf.GemmaConfig, **more):
     row = without(sizes(rng), "tie_word_embeddings")
-    if row["num_key_value_heads"] == 1:  # PaliGemma's default: left out, it would become Gemma's sixteen
+    if row["num_key_value_heads"] == 1:  # PaliGemma's default; without it, Gemma's default of sixteen applies
         row.update(num_attention_heads=4, num_key_value_heads=2, hidden_size=32)
     vision = hf.SiglipVisionConfig(**small_tower(rng), vision_use_head=False)
     return hf.PaliGemmaConfig(
@@ -219,7 +219,7 @@ def paligemma2(rng):
 
 
 def paligemma_batch(config, sequences, length):
-    """An image of four patches and a prompt, which see each other both ways, and an answer."""
+    """An image of four patches and a prompt with bidirectional attention, and an answer."""
     batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [4])
     kinds = (torch.arange(length) >= length // 2).long().repeat(sequences, 1)
     pixels = torch.randn((sequences, 3, 16, 16), generator=torch.Generator().manual_seed(0))
@@ -238,19 +238,19 @@ def smolvlm(rng):
 
 
 def idefics3_batch(config, sequences, length):
-    """Two images of four patches a sequence, which are put together or not."""
+    """Two images of four patches per sequence, merged or not."""
     visual = [4 // config.scale_factor**2] * 2
     batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], visual)
     return {**batch, "pixel_values": torch.randn((sequences, 2, 3, 16, 16), generator=torch.Generator().manual_seed(0))}
 
 
 def idefics3_arguments(config, inputs):
-    """Two images in each sequence."""
+    """Two images per sequence."""
     return ["--image-grid-thw", ";".join(["2,1,1"] * len(inputs["pixel_values"]))]
 
 
 def connector_names(config, module):
-    """The connector under the name that other families have for it."""
+    """Renames the connector to the name of other families."""
     return module.replace("model.connector", "model.multi_modal_projector")
 
 
@@ -269,7 +269,7 @@ def internvl(rng):
 
 
 def internvl_batch(config, sequences, length):
-    """One image a sequence, its patches put together."""
+    """One image per sequence with merged patches."""
     vision = config.vision_config
     visual = int((vision.image_size[0] // vision.patch_size[0] * config.downsample_ratio) ** 2)
     batch = with_images(token_ids(config.text_config.vocab_size, sequences, length)["input_ids"], [visual])
@@ -278,12 +278,12 @@ def internvl_batch(config, sequences, length):
 
 
 def grids(config, sequences):
-    """The (frames, height, width) of the images of each sequence, in patches: the same for every sequence."""
+    """(frames, height, width) of the images of a sequence in patches; the same for all sequences."""
     return GRIDS[config.vision_config.depth % len(GRIDS)] * sequences
 
 
 def with_images(ids, images):
-    """The ids with visual tokens in place of the first ones: `images` gives their number, a word between two."""
+    """Replaces the first IDs with visual tokens: `images` gives their numbers, with one text token between images."""
     ids, start = ids.clone(), 1
     for visual in images:
         ids[:, start : start + visual] = IMAGE
@@ -292,7 +292,7 @@ def with_images(ids, images):
 
 
 def qwen_batch(config, sequences, length):
-    """Token ids with room for every visual token, and the patches as the image processor lays them out."""
+    """Token IDs with space for all visual tokens, and patches in the layout of the image processor."""
     vision = config.vision_config
     images = grids(config, sequences)
     visual = [t * h * w // vision.spatial_merge_size**2 for t, h, w in images[: len(images) // sequences]]
@@ -305,13 +305,13 @@ def qwen_batch(config, sequences, length):
 
 
 def qwen_arguments(config, inputs):
-    """The command-line form of the images in a batch."""
+    """Command-line form of the images in a batch."""
     grid = ";".join(",".join(map(str, row)) for row in inputs["image_grid_thw"].tolist())
     return ["--image-grid-thw", grid]
 
 
 def llava_batch(config, sequences, length):
-    """One image a sequence; the feature strategy decides whether the class token is one of its tokens."""
+    """One image per sequence; the feature strategy decides whether the class token counts."""
     vision = config.vision_config
     full = config.vision_feature_select_strategy == "full"
     visual = (vision.image_size // vision.patch_size) ** 2 + int(full)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One training step of a transformers model, counted, and the names of the parts it is counted in."""
+"""Counts one training step of a transformers model by component."""
 
 import re
 from collections import Counter
@@ -11,8 +11,8 @@ from counter import OpCounter
 
 SEQUENCES, LENGTH = 2, 24
 
-# The first pattern that matches a module's path names its component. An operation that attention runs
-# outside its projections belongs to the attention module itself: its path ends there.
+# The first pattern that matches a module path gives its component. Operators that attention runs outside its
+# projections belong to the attention module itself, so its path ends there.
 COMPONENTS = [
     (r"\b(visual|vision_tower|vision_model|multi_modal_projector)\b", "vision"),
     (r"\.(lora_A|lora_B)\b", "adapters"),
@@ -29,19 +29,18 @@ COMPONENTS = [
 
 
 def component(path):
-    """The component that a module of a transformers model belongs to."""
-    path = path.removeprefix("base_model.model.")  # what peft puts around a model
+    """Component of a module of a transformers model."""
+    path = path.removeprefix("base_model.model.")  # peft's wrapper
     for pattern, name in COMPONENTS:
         if re.search(pattern, path):
             return name
-    raise AssertionError(f"the module {path} multiplies matrices but belongs to no component: add it to COMPONENTS")
+    raise AssertionError(f"module {path} runs matmuls but has no component; add it to COMPONENTS")
 
 
 def training_step(family, config, attention, prepare=lambda model: None):
-    """Counts one forward and backward pass of the model with random weights; `prepare` may change or wrap it.
+    """Counts one forward and backward pass of the model with random weights; `prepare` can change or wrap it.
 
-    The op stream is counted twice in the same step, by brute force and by `flopmeter.count()`: they agree to
-    the integer, by pass and by module.
+    The brute-force counter and `flopmeter.count()` count the same step and must agree to the integer, by pass and module.
     """
     torch.manual_seed(0)
     model = family.model._from_config(config, attn_implementation=attention).eval()  # eval: no dropout
@@ -51,7 +50,7 @@ def training_step(family, config, attention, prepare=lambda model: None):
         loss = model(**inputs, use_cache=False).loss
         if loss.requires_grad:
             loss.backward()
-    assert not counter.unknown, f"operations without a price: {dict(counter.unknown)}"
+    assert not counter.unknown, f"operators without a cost: {dict(counter.unknown)}"
     assert not counted.unknown_ops
     by_module = {
         (module, phase): flops
@@ -68,7 +67,7 @@ def training_step(family, config, attention, prepare=lambda model: None):
 
 
 def attention_kind(counter):
-    """Whether attention ran fused: sdpa falls back to plain products where the kernel cannot serve the shapes."""
+    """Whether attention ran fused; sdpa uses separate matmuls if the kernel does not support the shapes."""
     operations = {row.op for row in counter.flops if row.phase == "forward" and component(row.module) == "attention_core"}
     fused = {operation for operation in operations if "scaled_dot_product" in operation}
     assert not fused or fused == operations, f"some layers fused, some not: {operations}"

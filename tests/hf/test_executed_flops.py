@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The estimate under `executed` equals what a real training step dispatches, to the integer and by component."""
+"""The estimate under `executed` equals a real training step, to the integer and by component."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from measure import LENGTH, SEQUENCES, attention_kind, component, training_step
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-def test_estimate_equals_what_a_training_step_executes(family, config, attention, tmp_path, estimate):
+def test_the_estimate_equals_an_executed_training_step(family, config, attention, tmp_path, estimate):
     if attention not in family.attention:
         pytest.skip(f"transformers has no {attention} attention for {family.name}")
     config.save_pretrained(tmp_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalog counts the parameters that the transformers class has, from the file transformers writes."""
+"""The catalog's parameter counts equal those of the transformers class, for configurations that transformers writes."""
 
 import json
 
@@ -7,14 +7,14 @@ import torch
 
 
 def parameters_of(family, config):
-    """The model's own count: tied parameters once, buffers not at all. No memory is allocated."""
+    """Parameters of the model without duplicates and buffers; allocates no memory."""
     with torch.device("meta"):
         model = family.model(config)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def drop_defaults(entries, defaults):
-    """The entries that differ from the class's defaults, sub-configurations included; type and writer always stay."""
+    """Entries that differ from the defaults of the class, including sub-configurations; type and writer always stay."""
     kept = {}
     for key, value in entries.items():
         default = defaults.get(key)
@@ -33,7 +33,7 @@ def test_parameters_equal_the_transformers_class(family, config, tmp_path, estim
     assert printed["model"]["parameters"]["total"] == parameters_of(family, config), (tmp_path / "config.json").read_text()
 
 
-def test_parameters_are_right_when_the_file_leaves_defaults_out(family, config, tmp_path, estimate):
+def test_parameters_are_correct_if_the_configuration_omits_defaults(family, config, tmp_path, estimate):
     config.save_pretrained(tmp_path)
     file = tmp_path / "config.json"
     entries = drop_defaults(json.loads(file.read_text()), json.loads(type(config)().to_json_string(use_diff=False)))

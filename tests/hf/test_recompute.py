@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a checkpointed training step computes twice: `--recompute full` equals torch's non-reentrant checkpoint."""
+"""`--recompute full` equals what torch's non-reentrant checkpoint recomputes."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ from families import DENSE
 from measure import attention_kind, training_step
 from test_trainable import adapt, freeze
 
-# Each stands for a shape of layer: plain, gated, side by side, norms behind, one norm for both, norm last.
+# Each represents a layer structure: plain, gated, parallel, post-norm, shared norm, norm last.
 NAMES = ["gpt2", "llama", "gpt_neox", "gemma2", "falcon", "opt", "phi", "qwen3"]
 DROPOUTS = ["attn_pdrop", "embd_pdrop", "resid_pdrop", "attention_dropout", "dropout", "hidden_dropout"]
 
@@ -24,13 +24,13 @@ TRAINABLE = [
 
 
 def checkpointed(family, config, attention, change=lambda model: None):
-    """Counts one step in which every layer is checkpointed; `change` freezes or adapts the model before."""
+    """Counts one step with all layers checkpointed; `change` freezes or adapts the model first."""
 
     def prepare(model):
         changed = change(model) or model
         model.gradient_checkpointing_enable({"use_reentrant": False})
-        # transformers asks for gradients of the embedding's output even where nothing before it is trained:
-        # the reentrant checkpoint needs that, this one does not.
+        # transformers requests gradients of the embedding output even if nothing before it is trained. Only the reentrant
+        # checkpoint needs that.
         model.disable_input_require_grads()
         return changed.train()
 
@@ -39,7 +39,7 @@ def checkpointed(family, config, attention, change=lambda model: None):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("name", NAMES)
-def test_recompute_equals_what_a_checkpoint_runs_again(name, seed, dropout, tmp_path, estimate):
+def test_recompute_equals_what_a_checkpoint_recomputes(name, seed, dropout, tmp_path, estimate):
     family = next(family for family in DENSE if family.name == name)
     config = family.config(Random(f"recompute {name} {seed}"))
     for key in DROPOUTS:
@@ -56,7 +56,7 @@ def test_recompute_equals_what_a_checkpoint_runs_again(name, seed, dropout, tmp_
 
 
 @pytest.mark.parametrize("argument, change", TRAINABLE, ids=[row[0] for row in TRAINABLE])
-def test_recompute_where_not_everything_is_trained(argument, change, seed, tmp_path, estimate):
+def test_recompute_with_frozen_parameters_and_adapters(argument, change, seed, tmp_path, estimate):
     family = next(family for family in DENSE if family.name == "llama")
     config = family.config(Random(f"recompute partly {seed}"))
     config.save_pretrained(tmp_path)

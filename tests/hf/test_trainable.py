@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frozen parameters and LoRA: the estimate's backward equals what torch runs, down to the single product."""
+"""Frozen parameters and LoRA: the estimated backward pass equals torch's, for each single matmul."""
 
 from fnmatch import fnmatchcase, translate
 from random import Random
@@ -19,7 +19,7 @@ TARGETS = {
 
 
 def random_pattern(rng, names):
-    """A pattern that matches some parameter: one of their names with a bucket replaced by a star."""
+    """A pattern that matches some parameters: a parameter name with one part replaced by a star."""
     words = rng.choice(names).split(".")
     first = rng.randint(0, len(words) - 1)
     last = rng.randint(first, len(words) - 1)
@@ -28,7 +28,7 @@ def random_pattern(rng, names):
 
 
 def freeze(pattern):
-    """Freezes the parameters whose names match."""
+    """Freezes the parameters that match the pattern."""
 
     def prepare(model):
         for name, parameter in model.named_parameters():
@@ -38,7 +38,7 @@ def freeze(pattern):
 
 
 def adapt(rank, pattern):
-    """Puts peft's adapters on the linears whose names match."""
+    """Adds peft adapters to the linear layers that match the pattern."""
     targets = translate(pattern).replace("\\Z", "")
     return lambda model: peft.get_peft_model(model, peft.LoraConfig(r=rank, target_modules=targets)).eval()
 
@@ -63,12 +63,12 @@ def check(family, config, attention, prepare, argument, tmp_path, estimate):
     printed = estimate(
         tmp_path / "config.json", "--seq-len", LENGTH, "--batch", SEQUENCES, "--convention", "executed",
         "--attention", attention_kind(counter), "--trainable", argument)
-    told = f"{argument}\n{(tmp_path / 'config.json').read_text()}"
+    case = f"{argument}\n{(tmp_path / 'config.json').read_text()}"
     parts = dict(counter.total(lambda row: component(row.module)))
-    assert printed["flops"]["components"] == parts, told
+    assert printed["flops"]["components"] == parts, case
     phases = counter.by_phase()
-    assert (printed["flops"]["forward"], printed["flops"]["backward"]) == (phases["forward"], phases["backward"]), told
-    assert printed["model"]["parameters"]["trainable"] == trainable["count"], told
+    assert (printed["flops"]["forward"], printed["flops"]["backward"]) == (phases["forward"], phases["backward"]), case
+    assert printed["model"]["parameters"]["trainable"] == trainable["count"], case
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])

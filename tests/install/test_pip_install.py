@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``pip install .`` in a fresh environment, first without torch, then with it: package, program, adapter on first use."""
+"""``pip install .`` in a fresh environment without and with torch: package, CLI, adapter on first use."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ print(c.executed, torch.__version__)
 
 
 class Environment:
-    """A virtual environment, and commands in it."""
+    """A virtual environment and commands in it."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -48,36 +48,36 @@ def fresh(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def with_torch(fresh):
-    """The same environment, in which the packages of this one can be seen."""
+    """The same environment with access to the packages of this one."""
     pytest.importorskip("torch")
     here = Path(fresh.python("import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
     (here / "torch-from-outside.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return fresh
 
 
-def test_without_torch_it_estimates_and_says_what_counting_needs(fresh):
+def test_without_torch_estimate_works_and_count_explains_what_is_missing(fresh):
     assert fresh.python("import flopmeter; print(flopmeter.estimate('gpt2', seq_len=8)['flops']['model'] > 0)").stdout == "True\n"
     done = fresh.python("import flopmeter; flopmeter.count().__enter__()", check=False)
     assert "counting needs PyTorch" in done.stderr.splitlines()[-1]
 
 
-def test_the_program_comes_with_it(fresh):
+def test_the_cli_is_installed(fresh):
     version = fresh.python("import flopmeter; print(flopmeter.__version__)").stdout.strip()
     assert fresh.run("flopmeter", "--version").stdout.strip() == version
     assert "MFU" in fresh.run("flopmeter", "estimate", "gpt2", "--seq-len", 8, "--device", "a100", "--step-time", 1).stdout
     assert fresh.run("flopmeter", "run", "--", "python", "-c", "print(7)").stdout == "7\n"
 
 
-def test_types_come_with_it(fresh):
+def test_type_stubs_are_installed(fresh):
     assert fresh.python("import flopmeter, os; print(os.listdir(flopmeter.__path__[0]))").stdout.count("py.typed") == 1
 
 
-def test_without_a_compiler_one_line_says_so(with_torch):
+def test_a_missing_compiler_prints_one_line(with_torch):
     done = with_torch.python(COUNT, check=False, PATH=str(with_torch.folder), CXX="")
     assert "no C++ compiler is here" in done.stderr.splitlines()[-1]
 
 
-def test_the_adapter_is_built_once_for_the_torch_that_is_there(with_torch):
+def test_the_adapter_is_built_once_for_the_installed_torch(with_torch):
     first = with_torch.python(COUNT)
     assert first.stdout.split()[0] == "48"
     assert first.stderr.count("building the torch adapter") == 1
@@ -85,7 +85,7 @@ def test_the_adapter_is_built_once_for_the_torch_that_is_there(with_torch):
     assert (again.stdout, again.stderr) == (first.stdout, "")
 
 
-def test_the_installed_program_watches_a_run(with_torch):
+def test_the_installed_cli_monitors_a_run(with_torch):
     with_torch.run("flopmeter", "run", "--dir", "logs", "--", "python", ROOT / "examples" / "run" / "train.py")
     (records,) = (with_torch.folder / "logs").glob("records_*")
     assert len(records.read_text().splitlines()) == 32

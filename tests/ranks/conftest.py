@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts real ranks and reads what they wrote with the program."""
+"""Fixtures: start ranks and read their run directory with the CLI."""
 
 import json
 import os
@@ -15,13 +15,13 @@ PROGRAM = os.environ.get("FLOPMETER_BIN", str(HERE.parents[1] / "build" / "flopm
 
 
 def ranks_of(directory):
-    """What `flopmeter ranks --json` says."""
+    """Output of `flopmeter ranks --json`."""
     done = subprocess.run([PROGRAM, "ranks", str(directory), "--json"], check=True, capture_output=True, text=True, timeout=60)
     return json.loads(done.stdout)
 
 
 def launch(directory, ranks, *layouts):
-    """Runs worker.py on so many ranks; returns where each layout's run directory is."""
+    """Runs worker.py on a number of ranks; returns the run directory of each layout."""
     command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", "--standalone"]
     done = subprocess.run(
         [*command, str(HERE / "worker.py"), str(directory), *layouts],
@@ -45,7 +45,7 @@ def start(directory, rank, world, steps, seconds, slowness=1.0):
 
 def step_times(directory, rank):
     (file,) = directory.glob(f"records_*.rank{rank}.jsonl")
-    whole_lines, _, _ = file.read_text().rpartition("\n")  # the last one may be on its way to the disk
+    whole_lines, _, _ = file.read_text().rpartition("\n")  # the last line may be incomplete
     return [json.loads(line)["step_seconds"] for line in whole_lines.splitlines()]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a loop without collectives: steps of unequal work at equal speed, RANK of WORLD_SIZE.
+"""One rank (RANK of WORLD_SIZE) of a loop without collectives: steps of unequal work at equal speed.
 
-loop.py DIRECTORY STEPS SECONDS [SLOWNESS]: a step takes about SECONDS; 0 steps: never calls step().
+loop.py DIRECTORY STEPS SECONDS [SLOWNESS]: a step takes about SECONDS; with 0 STEPS, step() is never called.
 """
 
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a loop with Megatron's hooks, RANK of 8: two replicas of tensor x pipeline x context = 2 x 2 x 1.
+"""One rank (RANK of 8) of a loop with the Megatron hooks: two replicas, tensor x pipeline x context = 2 x 2 x 1.
 
-megatron_rank.py DIRECTORY: the arguments are those that Megatron's own parser and initialization would leave.
+megatron_rank.py DIRECTORY: uses the arguments that Megatron's parser and initialization produce.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One small network, whole and split over ranks in each way; the work is the same in all of them."""
+"""One small network, unsplit and split over ranks in several ways; the total work is the same."""
 
 import torch
 import torch.distributed as dist
@@ -10,7 +10,7 @@ TOKENS = LENGTH * SAMPLES
 
 
 class Reduce(torch.autograd.Function):
-    """Sums partial results of the ranks of a group; each gets the whole gradient back."""
+    """Sums the partial results of a group's ranks; each rank receives the full gradient."""
 
     @staticmethod
     def forward(ctx, x, group):
@@ -24,7 +24,7 @@ class Reduce(torch.autograd.Function):
 
 
 class Share(torch.autograd.Function):
-    """Gives all ranks of a group the same input; their gradients are summed."""
+    """Gives all ranks of a group the same input; sums their gradients."""
 
     @staticmethod
     def forward(ctx, x, group):
@@ -51,7 +51,7 @@ def scattered(x, group, dim):
 
 
 class Gather(torch.autograd.Function):
-    """The whole from the parts that the ranks of a group hold."""
+    """Concatenates the parts of a group's ranks."""
 
     @staticmethod
     def forward(ctx, x, group, dim):
@@ -77,7 +77,7 @@ class Scatter(torch.autograd.Function):
 
 
 class Block(nn.Module):
-    """Two layers, of which this rank holds one part in ``parts``."""
+    """Two layers; this rank holds one of ``parts`` parts."""
 
     def __init__(self, parts=1, group=None):
         super().__init__()
@@ -107,7 +107,7 @@ class Network(nn.Sequential):
 
 
 class Attention(nn.Module):
-    """Every token looks at all of the sequence, of which this rank holds a part where there is a group."""
+    """Attention over the full sequence; with a group, this rank holds a part of it."""
 
     def __init__(self, group=None):
         super().__init__()
@@ -122,9 +122,9 @@ class Attention(nn.Module):
 
 
 class Experts(nn.Module):
-    """A router, and experts of which this rank holds one part in ``parts``; every token goes to all of them, by weight.
+    """A router and experts; this rank holds one of ``parts`` parts. All tokens go to all experts, weighted.
 
-    The ranks of a group have the same tokens, or each its ``own``, which then travel to the experts and back.
+    The ranks of a group have the same tokens, or with ``own`` separate tokens that are exchanged.
     """
 
     def __init__(self, parts=1, place=0, group=None, own=False):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of two, started by torchrun: monitors made before, during, between and after process groups."""
+"""One rank of two, started by torchrun: creates monitors before, during, between, and after process groups."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ def monitored(name):
 
 
 def step(monitor, group=None):
-    """Tells its rank by its samples."""
+    """Reports its rank as the number of samples."""
     rank = dist.get_rank() if dist.is_initialized() else launched_as
     with monitor.step(samples=rank + 1):
         product = torch.ones(4, 4) @ torch.ones(4, 4)
@@ -38,14 +38,14 @@ for _ in range(4 if launched_as == 0 else 2):
     step(uneven, alone)
 uneven.finish()
 
-dist.new_group([0, 1], group_desc="PIPELINE_MODEL_PARALLEL_GROUP")  # as Megatron describes it
+dist.new_group([0, 1], group_desc="PIPELINE_MODEL_PARALLEL_GROUP")  # Megatron's description
 described = monitored("described")
 step(described)
 described.finish()
 dist.barrier()
 dist.destroy_process_group()
 
-# As after an elastic restart: another group, in which the ranks have changed places.
+# As after an elastic restart: another group with swapped ranks.
 dist.init_process_group("gloo", init_method=f"file://{directory / 'store'}", rank=1 - launched_as, world_size=2)
 again = monitored("again")
 step(again)

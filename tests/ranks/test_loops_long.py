@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clean ranks raise no alarm however long they run, and a bad one does not cost the others time: pairs of runs, in turn."""
+"""Healthy ranks raise no alarm in long runs, and a bad rank does not slow down the others (alternating pairs of runs)."""
 
 import signal
 import statistics
@@ -8,7 +8,7 @@ import pytest
 from conftest import ranks_of, start, step_times
 
 pytestmark = pytest.mark.long
-WINDOW, WINDOWS = 5, 200  # steps of a window: loop.py's log interval
+WINDOW, WINDOWS = 5, 200  # steps per window: the log interval of loop.py
 STEPS, SECONDS, PAIRS = 40, 0.02, 7
 
 
@@ -30,7 +30,7 @@ def test_200_clean_windows_of_unequal_work_raise_no_alarm(tmp_path):
     (seen / "run.json").write_bytes((run / "run.json").read_bytes())
     files = {file.name: file.read_text().splitlines(keepends=True) for file in run.glob("records_*")}
     alarms = []
-    for window in range(1, WINDOWS + 1):  # as a reader saw it after each of them
+    for window in range(1, WINDOWS + 1):  # as a reader sees it after each window
         for name, lines in files.items():
             (seen / name).write_text("".join(lines[: WINDOW * window]))
         alarms += [(window, rank) for rank in ranks_of(seen)["ranks"] if rank["verdict"] != "normal"]
@@ -38,7 +38,7 @@ def test_200_clean_windows_of_unequal_work_raise_no_alarm(tmp_path):
 
 
 def median_step(directory, fault):
-    """Of rank 0 beside a rank 1 with this fault; the steps before it are left out."""
+    """Step time of rank 0 with a rank 1 that has this fault, after the fault starts."""
     ranks = [
         start(directory, 0, 2, STEPS, SECONDS),
         start(directory, 1, 2, 0 if fault == "idle" else STEPS, SECONDS, 10 if fault == "slow" else 1),
@@ -57,8 +57,8 @@ def median_step(directory, fault):
 
 
 @pytest.mark.parametrize("fault", ["stopped", "killed", "slow", "idle"])
-def test_a_bad_rank_costs_the_others_no_time(fault, tmp_path):
+def test_a_bad_rank_does_not_slow_down_the_others(fault, tmp_path):
     ratios = [median_step(tmp_path / f"bad{i}", fault) / median_step(tmp_path / f"clean{i}", None) for i in range(PAIRS)]
     ratio = statistics.median(ratios)
-    print(f"step time beside a rank that is {fault}, over beside a clean one: {ratio:.4f} (pairs {min(ratios):.4f} to {max(ratios):.4f})")
+    print(f"step time with a {fault} rank / with a healthy rank: {ratio:.4f} (pairs {min(ratios):.4f} to {max(ratios):.4f})")
     assert ratio < 1.02

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron's hooks on all ranks: together they tell the global batch once, and so do rank 0's files."""
+"""With the Megatron hooks, all ranks together report the global batch once, and so do the files of rank 0."""
 
 import json
 import os
@@ -13,13 +13,13 @@ from flopmeter.integrations import megatron
 from megatron_rank import GLOBAL_BATCH, LENGTH, STEPS, WORLD, arguments
 
 
-def test_the_ranks_tell_the_global_batch_once(tmp_path):
+def test_the_ranks_report_the_global_batch_once(tmp_path):
     command = [sys.executable, str(HERE / "megatron_rank.py"), str(tmp_path)]
     ranks = [subprocess.Popen(command, env=dict(os.environ, RANK=str(rank), WORLD_SIZE=str(WORLD))) for rank in range(WORLD)]
     assert [process.wait(60) for process in ranks] == [0] * WORLD
     config = megatron.model_config(arguments(tmp_path, 0))
     model_flops = flopmeter.estimate(config, seq_len=LENGTH, batch=GLOBAL_BATCH)["flops"]["model"]
-    assert model_flops % WORLD != 0  # shares are not all equal, and their sum is exact all the same
+    assert model_flops % WORLD != 0  # unequal shares still sum to the total
     totals = ranks_of(tmp_path)["totals"]
     assert totals["model_flops"] == STEPS * model_flops
     assert totals["samples"] == STEPS * GLOBAL_BATCH

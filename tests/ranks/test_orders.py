@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whenever the monitor is made and however often the ranks start anew, each record has its place."""
+"""Records are complete regardless of when the monitor is created and how often the ranks restart."""
 
 import json
 import os
@@ -13,14 +13,14 @@ RUNNER = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 
 
 def run(*command):
-    # torchrun keeps its store over a restart, where gloo may find the addresses of the attempt before: a store for each.
+    # torchrun keeps its store over a restart, and gloo may find addresses of the previous attempt: use separate stores.
     environment = dict(os.environ, OMP_NUM_THREADS="1", TORCH_CPP_LOG_LEVEL="ERROR", TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
     done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr[-4000:]
 
 
-@pytest.mark.torch2("a launcher that runs on Python 3.11")
-def test_the_monitor_may_be_made_before_between_and_after_process_groups(tmp_path):
+@pytest.mark.torch2("a launcher for Python 3.11")
+def test_the_monitor_can_be_created_before_between_and_after_process_groups(tmp_path):
     run(*RUNNER, "--nproc_per_node=2", HERE / "orders.py", tmp_path)
     expected = {"before": (2, 0), "uneven": (2, 2), "described": (1, 0), "again": (1, 0), "after": (1, 0)}
     for name, (complete, incomplete) in expected.items():
@@ -36,11 +36,11 @@ def test_the_monitor_may_be_made_before_between_and_after_process_groups(tmp_pat
 
 
 @pytest.mark.long
-def test_a_run_that_is_restarted_and_then_grows_reads_as_one(tmp_path):
+def test_a_restarted_and_enlarged_run_is_read_as_one(tmp_path):
     run(*RUNNER, "--nproc_per_node=2", "--max-restarts=1", HERE / "elastic.py", tmp_path, 1, 8)
     merged = ranks_of(tmp_path)
     assert [start["world_size"] for start in merged["starts"]] == [2, 2]
-    assert [rank["repeated_steps"] for rank in merged["ranks"]] == [2, 2]  # 4 and 5
+    assert [rank["repeated_steps"] for rank in merged["ranks"]] == [2, 2]  # steps 4 and 5
     assert merged["totals"]["complete_steps"] == 8 and merged["totals"]["incomplete_steps"] == 0
     assert merged["totals"]["tokens"] == 8 * 2 * 10
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank, started by torchrun: trains the network under each layout named, one run directory for each."""
+"""One rank, started by torchrun: trains the network under each given layout, one run directory each."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from network import LENGTH, SAMPLES, TOKENS, Network, attentive, batch, mixture
 from torch import nn
 
 STEPS = 3
-REPLICATED = {"tensor": ["2"], "mesh": ["2"], "experts": ["0", "1.router", "2"]}  # modules that both ranks of a pair run alike
+REPLICATED = {"tensor": ["2"], "mesh": ["2"], "experts": ["0", "1.router", "2"]}  # modules that both ranks of a pair run
 
 
 def monitored(directory, model, steps=STEPS, **options):
@@ -23,7 +23,7 @@ def monitored(directory, model, steps=STEPS, **options):
 
 
 def train(directory, model, samples, forward_backward, **options):
-    """``samples`` of this rank's batch are what it tells."""
+    """Trains; this rank reports ``samples`` per step."""
     monitor = monitored(directory, model, **options)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     for _ in range(STEPS):
@@ -54,7 +54,7 @@ def fsdp(directory):
 
 
 def groups(size):
-    """The group of this rank among groups of successive ranks, its place in it, and how many groups there are."""
+    """Group of this rank among groups of consecutive ranks, its index in the group, and the number of groups."""
     made = [dist.new_group(list(range(first, first + size))) for first in range(0, dist.get_world_size(), size)]
     return made[dist.get_rank() // size], dist.get_rank() % size, len(made)
 
@@ -67,7 +67,7 @@ def tensor(directory):
 
 
 def mesh(directory):
-    """torch's own tensor parallelism, with FSDP2 across the pairs where there are two; nobody says what the layout is."""
+    """Tensor parallelism of torch, with FSDP2 across pairs if there are two; the layout is detected."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -111,7 +111,7 @@ def pipeline(directory):
 
 
 def context(directory):
-    """Each rank of a pair has half of every sequence."""
+    """Each rank of a pair has half of each sequence."""
     group, _, replicas = groups(2)
     samples = SAMPLES // replicas
     model = nn.parallel.DistributedDataParallel(attentive(group))
@@ -120,7 +120,7 @@ def context(directory):
 
 
 def experts(directory):
-    """Each rank of a pair has half of the experts, and all of the tokens: the rest is done twice."""
+    """Each rank of a pair has half of the experts and all tokens; the other work is replicated."""
     group, place, replicas = groups(2)
     samples = SAMPLES // replicas
     model = mixture(2, place, group)
@@ -129,7 +129,7 @@ def experts(directory):
 
 
 def own_experts(directory):
-    """Each rank has samples of its own, and half of the experts."""
+    """Each rank has separate samples and half of the experts."""
     group, place, _ = groups(2)
     samples = SAMPLES // dist.get_world_size()
     model = mixture(2, place, group, True)
@@ -137,7 +137,7 @@ def own_experts(directory):
 
 
 def late(directory):
-    """Rank 1 dawdles inside backward, before DDP's collectives."""
+    """Rank 1 sleeps inside the backward pass, before the collectives of DDP."""
     plain = Network()
     if dist.get_rank() == 1:
         plain[2].words.weight.register_hook(lambda gradient: time.sleep(0.15))
@@ -150,7 +150,7 @@ def late(directory):
 
 
 def broadcast(directory):
-    """Rank 0 measures for both."""
+    """Rank 0 measures for both ranks."""
     samples = SAMPLES if dist.get_rank() == 0 else SAMPLES // 2
     model = nn.parallel.DistributedDataParallel(Network())
     monitor = monitored(directory, model, log_interval=2, broadcast=True, broadcast_deadline=30_000)
@@ -161,7 +161,7 @@ def broadcast(directory):
 
 
 def dead(directory):
-    """Rank 1 dies; rank 0 goes on in a loop without collectives, and ends the program itself."""
+    """Rank 1 dies; rank 0 continues without collectives and exits."""
     monitor = monitored(directory, None, log_interval=1, broadcast=True, broadcast_deadline=2000)
     times = []
     for step in range(30):
@@ -180,7 +180,7 @@ def dead(directory):
 
 
 def ends_first(directory):
-    """Rank 1 takes no step; rank 0's run, and then the program, is over long before the deadline."""
+    """Rank 1 takes no step; rank 0 finishes long before the deadline."""
     monitor = monitored(directory, None, log_interval=1, broadcast=True, broadcast_deadline=200_000)
     if dist.get_rank() == 0:
         for _ in range(5):
@@ -193,7 +193,7 @@ def ends_first(directory):
 
 
 class Counting(dist.ProcessGroup):
-    """The process group that DDP is given: passes everything on and counts it."""
+    """Process group for DDP that forwards and counts all calls."""
 
     def __init__(self, inner):
         super().__init__(inner.rank(), inner.size())
@@ -216,7 +216,7 @@ for _name in ("allreduce", "broadcast", "allgather", "barrier", "send", "recv", 
 
 
 def counted(directory):
-    """How often DDP uses its group, without a monitor and with one."""
+    """Number of collectives of DDP, without and with a monitor."""
     seen = []
     for watch in (False, True):
         group = Counting(dist.group.WORLD)

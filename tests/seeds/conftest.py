@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the samples of the five source documents; README.md says which test runs which, and what was edited."""
+"""Fixtures for the samples of the five source documents. README.md lists the tests and the edits."""
 
 import os
 import shutil
@@ -13,12 +13,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from seed_samples import HERE, sample  # noqa: E402
 
-collect_ignore = ["bed"]  # programs of the documents, run by the tests
+collect_ignore = ["fixture"]  # programs of the documents; the tests run them
 
 
 @pytest.fixture
 def execute():
-    """Runs a Python sample among the names it expects; ``edits`` replace placeholders, each of which must be there."""
+    """Runs a Python sample with the names it expects; ``edits`` replaces placeholders, which must exist."""
 
     def run(name, names=None, edits=None):
         text = sample(name)
@@ -33,8 +33,8 @@ def execute():
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
-    """Each test in a folder of its own, with no measured peaks."""
+def working_folder(tmp_path, monkeypatch):
+    """Runs each test in a temporary folder without measured peaks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -42,14 +42,14 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def bed(elsewhere):
-    """A project laid out as the documents have it."""
-    shutil.copytree(HERE / "bed", elsewhere, dirs_exist_ok=True)
-    return elsewhere
+def project(working_folder):
+    """A project with the layout that the documents describe."""
+    shutil.copytree(HERE / "fixture", working_folder, dirs_exist_ok=True)
+    return working_folder
 
 
 def run_shell(text, folder, check=True, timeout=120):
-    """Runs a shell text in a folder, with this Python first in the path."""
+    """Runs a shell script in a folder, with this Python first in PATH."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     package = str(Path(flopmeter.__file__).parent.parent)
     environment = {**os.environ, "PATH": path, "PYTHONPATH": package, "OMP_NUM_THREADS": "1", "TERM": "dumb"}
@@ -60,21 +60,21 @@ def run_shell(text, folder, check=True, timeout=120):
 
 
 @pytest.fixture
-def shell(bed):
-    """Runs a shell text in the bed."""
-    return lambda text, **more: run_shell(text, bed, **more)
+def shell(project):
+    """Runs a shell script in the project."""
+    return lambda text, **more: run_shell(text, project, **more)
 
 
 @pytest.fixture(scope="session")
 def trained_once(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
-    shutil.copytree(HERE / "bed", folder, dirs_exist_ok=True)
+    shutil.copytree(HERE / "fixture", folder, dirs_exist_ok=True)
     run_shell("python flagscale/train/train_gpt.py --enable-perf-monitor --train-iters 30", folder)
     return folder
 
 
 @pytest.fixture
-def trained(trained_once, elsewhere):
-    """The folder logs/perf_monitor of a finished run."""
-    shutil.copytree(trained_once, elsewhere, dirs_exist_ok=True)
-    return elsewhere / "logs" / "perf_monitor"
+def trained(trained_once, working_folder):
+    """Folder logs/perf_monitor of a finished run."""
+    shutil.copytree(trained_once, working_folder, dirs_exist_ok=True)
+    return working_folder / "logs" / "perf_monitor"

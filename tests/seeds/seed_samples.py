@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples' texts."""
+"""Access to the samples."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ HERE = Path(__file__).parent
 
 
 def sample(name):
-    """A sample's text as the document has it."""
+    """Text of a sample as in the document."""
     return (HERE / "samples" / name).read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Document 3: the simplified estimate."""
+"""Document 3: simplified estimate."""
 
 import inspect
 import re
@@ -22,14 +22,14 @@ def model():
     return torch.nn.Linear(10, 10)
 
 
-def test_line_029_the_function_has_our_signature_and_does_not_run_the_model(execute, model):
+def test_line_029_the_signatures_match_and_the_model_does_not_run(execute, model):
     theirs = inspect.signature(execute("s3_line029.py", {"Dict": Dict})["profile_model_flops"])
     assert list(theirs.parameters) == list(inspect.signature(compat.profile_model_flops).parameters)
-    model.register_forward_pre_hook(lambda *_: pytest.fail("it is estimated, not measured"))
+    model.register_forward_pre_hook(lambda *_: pytest.fail("the model must not run"))
     assert isinstance(compat.profile_model_flops(model, BATCH), theirs.return_annotation)
 
 
-def test_line_052_the_formula_is_ours(execute, model):
+def test_line_052_the_formulas_match(execute, model):
     names = {"param_count": 110, "batch_size": 2, "seq_length": compat._get_actual_sequence_length(BATCH)}
     scope = execute("s3_line052.py", names)
     assert compat._estimate_forward_flops(model, BATCH) == scope["forward_flops"]
@@ -37,9 +37,9 @@ def test_line_052_the_formula_is_ours(execute, model):
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_line_073_the_sequence_length_is_ours(execute, masked):
+def test_line_073_the_sequence_lengths_match(execute, masked):
     batch = BATCH if masked else {"input_ids": BATCH["input_ids"]}
-    # A mask of integers has no mean in torch: the sum is made a float first.
+    # torch has no mean of integers, so the mask becomes a float first.
     edits = {"attention_mask.sum(dim=1).mean()": "attention_mask.sum(dim=1).float().mean()"}
     scope = execute("s3_line073.py", {"batch_example": batch, **batch}, edits)
     assert float(scope["actual_seq_length"]) == compat._get_actual_sequence_length(batch) == (4 if masked else 6)

@@ -27,21 +27,21 @@ def files(folder):
 FILES = ["perf_metrics_STAMP.log", "perf_realtime.log", "perf_summary_STAMP.json"]
 
 
-def test_lines_030_and_054_the_launcher_with_words_and_the_script_it_makes(shell, bed):
+def test_lines_030_and_054_the_launcher_with_arguments_and_the_generated_script(shell, project):
     pytest.importorskip("hydra")
     shell(sample("s4_line030.sh"))
     shell(GENERATED)
-    assert files(bed / "outputs" / "logs" / "perf_monitor") == FILES
+    assert files(project / "outputs" / "logs" / "perf_monitor") == FILES
 
 
-def test_lines_043_and_062_the_launcher_with_a_configuration_file(shell, bed):
+def test_lines_043_and_062_the_launcher_with_a_configuration_file(shell, project):
     pytest.importorskip("hydra")
-    conf = bed / "examples" / "aquila" / "conf" / "train"
+    conf = project / "examples" / "aquila" / "conf" / "train"
     rest = (conf / "7b.yaml").read_text().partition("model:")
     (conf / "7b_with_perf_monitor.yaml").write_text(sample("s4_line062.yaml") + "model:" + rest[2])
     shell(sample("s4_line043.sh"))
     shell(GENERATED)
-    assert files(bed / "outputs" / "logs" / "perf_monitor") == FILES
+    assert files(project / "outputs" / "logs" / "perf_monitor") == FILES
 
 
 def test_line_062_the_yaml_sets_all_seven_options():
@@ -52,7 +52,7 @@ def test_line_062_the_yaml_sets_all_seven_options():
     assert {name: options.values()[name] for name in wanted} == wanted
 
 
-def test_line_092_these_files_are_made(trained):
+def test_line_092_these_files_are_written(trained):
     shown = [re.sub(r"\d{8}_\d{6}", "STAMP", name) for name in re.findall(r"perf_\w+\.\w+", sample("s4_line092.txt"))]
     assert files(trained) == sorted(shown)
 
@@ -60,7 +60,7 @@ def test_line_092_these_files_are_made(trained):
 def test_line_102_the_text_log_has_this_layout(trained):
     shown = sample("s4_line102.txt").splitlines()
     written = next(trained.glob("perf_metrics_*.log")).read_text().splitlines()
-    for ours, theirs in zip(written[:5], shown[:5], strict=True):  # columns of our own come after the sample's
+    for ours, theirs in zip(written[:5], shown[:5], strict=True):  # flopmeter's columns follow those of the sample
         assert re.sub(r"\d", "0", ours).startswith(re.sub(r"\d", "0", theirs).rstrip())
     assert len(written) == 5 + 3
     assert len(written[5].split()) >= len(shown[5].split())
@@ -76,10 +76,10 @@ def test_line_113_the_summary_has_these_keys(trained):
     assert written["session_info"]["total_iterations"] == 30
 
 
-def test_line_135_the_realtime_log_can_be_followed(trained, shell):
+def test_line_135_tail_follows_the_realtime_log(trained, shell):
     tail, watch = [line for line in sample("s4_line135.sh").splitlines() if line and not line.startswith("#")]
     followed = shell(f"timeout 1 {tail}", check=False)
-    assert followed.returncode == 124  # ended by us
+    assert followed.returncode == 124  # ended by timeout
     assert len(followed.stdout.splitlines()) >= 3
     if shutil.which("watch"):
         assert shell(f"timeout 2 {watch}", check=False).returncode == 124
@@ -88,7 +88,7 @@ def test_line_135_the_realtime_log_can_be_followed(trained, shell):
 def test_line_145_the_analysis_script(execute, trained, capsys):
     pytest.importorskip("pandas")
     pytest.importorskip("matplotlib")
-    # open() takes no pattern: the file gets the very name that the sample opens.
+    # open() does not expand patterns, so the file gets the literal name that the sample opens.
     shutil.copy(next(trained.glob("perf_summary_*.json")), trained / "perf_summary_*.json")
     scope = execute("s4_line145.py")
     assert list(scope["df"]["iteration"]) == [10, 20, 30]
@@ -96,21 +96,21 @@ def test_line_145_the_analysis_script(execute, trained, capsys):
     assert re.fullmatch(r"Average TFLOPS: [\d.]+\nPeak TFLOPS: [\d.]+\nThroughput: \d+ tokens/s\n", printed)
 
 
-def test_line_175_tensorboard_shows_the_run(shell, bed):
+def test_line_175_tensorboard_shows_the_run(shell, project):
     pytest.importorskip("tensorboard")
     train, view = sample("s4_line175.sh").split("# 查看 TensorBoard\n")
     shell(train)
-    # The viewer as the sample starts it, but on a port of its own.
+    # TensorBoard as in the sample, but on a free port.
     command = f"exec {view.strip()} --port 0 2>&1"
-    tags = _scalars_shown(command, bed)
+    tags = _scalars_shown(command, project)
     for name in ("tflops_per_gpu", "tflops_total", "samples_per_second", "tokens_per_second"):
         assert f"performance/{name}" in tags
     assert {"memory/current_gb", "memory/peak_gb"} <= tags
 
 
-def _scalars_shown(command, bed):
+def _scalars_shown(command, project):
     environment = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    server = subprocess.Popen(["bash", "-c", command], cwd=bed, env=environment, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(["bash", "-c", command], cwd=project, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         address = None
         for line in server.stdout:
@@ -135,7 +135,7 @@ def test_line_199_the_three_test_scripts(shell):
     assert shell(sample("s4_line199.sh")).stdout.count("ok\n") == 2
 
 
-def test_line_214_the_modules_parts_have_their_place_here():
+def test_line_214_all_listed_modules_have_a_counterpart():
     assert {"hooks.py", "arguments.py", "integration.py"} <= set(re.findall(r"\w+\.py", sample("s4_line214.txt")))
     for name in ("add_arguments", "initialize_perf_monitor", "perf_monitor_start_iteration", "model_config"):
         assert callable(getattr(megatron, name))

@@ -12,7 +12,7 @@ from flopmeter._flopmeter import Options
 from seed_samples import sample
 
 
-def test_line_013_our_frequency_measures_the_same_steps(execute, tmp_path):
+def test_line_013_the_frequency_measures_the_same_steps(execute, tmp_path):
     due = [
         step
         for step in range(1501)
@@ -23,7 +23,7 @@ def test_line_013_our_frequency_measures_the_same_steps(execute, tmp_path):
     monitor.finish()
 
 
-def test_line_053_the_function_has_our_signature(execute):
+def test_line_053_the_signatures_match(execute):
     theirs = execute("s2_line053.py")["calculate_precise_mfu"]
     assert inspect.signature(theirs).parameters.keys() == inspect.signature(compat.calculate_precise_mfu).parameters.keys()
     for name in ("measurement_mode", "actual_flops"):
@@ -74,7 +74,7 @@ def _rank(rank, folder, results):
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 4, bias=False))
     flops_tensor = torch.zeros(1, dtype=torch.float64)
 
-    def measure_with_profiler():  # fills the tensor, which the sample broadcasts as it finds it
+    def measure_with_profiler():  # fills the tensor that the sample broadcasts
         flops_tensor[0] = compat._measure_flops_with_profiler(model, 2, 3)
         return flops_tensor.item()
 
@@ -93,10 +93,10 @@ def test_line_171_rank_0_measures_and_the_other_receives(tmp_path):
     received = sorted(results.get(timeout=90) for _ in ranks)
     for process in ranks:
         process.join(30)
-    flops = 2 * 2 * (2 * 3) * 8 * 4  # forward and the weight's gradient
+    flops = 2 * 2 * (2 * 3) * 8 * 4  # forward and weight gradient
     assert received == [(0, flops), (1, flops)]
 
 
-def test_line_183_the_profilers_memory_is_freed(execute):
+def test_line_183_the_profiler_memory_is_freed(execute):
     edits = {"torch.profiler.profile(...)": "torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])"}
     assert "prof" not in execute("s2_line183.py", {"torch": torch}, edits)

@@ -26,7 +26,7 @@ def model():
 
 
 def same_signature(ours, theirs):
-    """Theirs is a prefix of ours: same names, same order, same defaults."""
+    """The sample's parameters are a prefix of flopmeter's: same names, order, and defaults."""
     parameters = [list(inspect.signature(each).parameters.values()) for each in (ours, theirs)]
     pairs = list(zip(*parameters, strict=False))
     assert len(pairs) == len(parameters[1])
@@ -34,7 +34,7 @@ def same_signature(ours, theirs):
         assert (our.name, our.default) == (their.name, their.default)
 
 
-def test_line_011_the_function_and_ours_agree(execute, model):
+def test_line_011_the_functions_agree(execute, model):
     theirs = execute("s1_line011.py", vars(compat))["calculate_mfu_with_profiler"]
     same_signature(compat.calculate_mfu_with_profiler, theirs)
     flops, peak = compat._measure_flops_with_profiler(model, 4, 512), compat.get_gpu_peak_flops()
@@ -43,7 +43,7 @@ def test_line_011_the_function_and_ours_agree(execute, model):
         assert compat.calculate_mfu_with_profiler(model, 4, 512, step_time) == mfu
 
 
-def test_line_042_the_measurement_and_ours_agree_forward(execute, model):
+def test_line_042_the_measured_forward_flops_agree(execute, model):
     names = {**NAMES, "_create_dummy_batch_for_profiling": compat._create_dummy_batch_for_profiling}
     as_it_stands = execute("s1_line042.py", names)["_measure_flops_with_profiler"]
     on_this_device = execute("s1_line042.py", names, {"ProfilerActivity.CUDA": "ProfilerActivity.CPU"})
@@ -60,11 +60,11 @@ def test_line_042_the_measurement_and_ours_agree_forward(execute, model):
     ours = compat._measure_flops_with_profiler(Named(), 4, 8, forward_only=True)
     assert ours == 2 * 4 * 8 * 64 * 50
     assert on_this_device["_measure_flops_with_profiler"](Named(), 4, 8) == ours
-    # Without a GPU there is no CUDA activity to ask for, and it says so by returning 0.
+    # Without a GPU there is no CUDA activity, and the function returns 0.
     assert as_it_stands(Named(), 4, 8) == (ours if torch.cuda.is_available() else 0.0)
 
 
-def test_line_075_the_class_has_our_signatures(execute):
+def test_line_075_the_signatures_match(execute):
     theirs = execute("s1_line075.py", NAMES)["TrainingMonitor"]
     same_signature(compat.TrainingMonitor.__init__, theirs.__init__)
     same_signature(compat.TrainingMonitor.log_step, theirs.log_step)
@@ -80,7 +80,7 @@ def test_line_099_the_yaml_sets_the_frequency():
     assert options.values()["measure_frequency"] == "123"
 
 
-def test_line_108_a_monitor_is_made(execute):
+def test_line_108_a_monitor_is_created(execute):
     monitor = execute("s1_line108.py", {"TrainingMonitor": compat.TrainingMonitor, "config": {}})["monitor"]
     assert monitor.flops_profile_freq == 500
     monitor.finish()

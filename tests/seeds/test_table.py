@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md lists every sample once, and every test of a sample exists."""
+"""README.md lists each sample once, and the test of each sample exists."""
 
 import re
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of several modules need of the disk: a directory that goes away, and whole files.
+// Files and temporary directories for the tests of several modules.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class TemporaryDirectory {
   }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// All files below, by path.
+  /// Paths of all files, recursively.
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
@@ -40,7 +40,7 @@ class TemporaryDirectory {
     std::sort(found.begin(), found.end());
     return found;
   }
-  /// Names of what lies directly in it and begins so.
+  /// Names of the direct entries that start with `prefix`.
   [[nodiscard]] std::vector<std::string> names(std::string_view prefix = {}) const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {

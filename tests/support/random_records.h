@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records drawn at random, and a directory to put them in.
+// Random records for tests.
 #pragma once
 
 #include "files.h"
@@ -13,7 +13,7 @@
 
 namespace flopmeter {
 
-/// A record with every field that can be put back drawn at random, about a third of them empty.
+/// Sets the readable fields of a record to random values; about a third stay empty.
 class RandomRecords {
  public:
   explicit RandomRecords(unsigned seed) : random_(seed) {}
@@ -22,7 +22,7 @@ class RandomRecords {
     StepRecord record;
     for (const Field& field : step_fields()) {
       if (field.set == nullptr || draw(3) == 0) continue;
-      // Which kind the field takes is found by trying.
+      // Try text first, because a field does not expose its type.
       if (field.set(record, FieldValue{text_for(field)})) continue;
       const bool whole =
           field.unit == Unit::count || field.unit == Unit::bytes || field.unit == Unit::flops;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The consumer project: half a second of work at best, done in one second, is an MFU of 0.5.
+// Consumer project: ideal time of half a second in a step of one second is an MFU of 0.5.
 #include <flopmeter/core/utilization.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the release build, moves the installation, and builds and runs a separate project against it:
-# the package must carry no path of the build tree.
+# Installs the release build, moves the installation, then builds and runs a separate project against it.
+# The installed files must not contain paths of the build tree.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 work=build/consumer
@@ -10,9 +10,9 @@ mkdir -p "$work"
 cmake --install build/release --prefix "$PWD/$work/first" >"$work/install.log"
 mv "$work/first" "$work/prefix"
 tree=$(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"$PWD")
-# A whole path: a tree called /flopmeter is no part of include/flopmeter.
+# Match whole paths, because a checkout may be called /flopmeter.
 if grep -rlE "(^|[^[:alnum:]_.}-])$tree(/|[^[:alnum:]_.-]|$)" "$work/prefix" --include='*.cmake' --include='*.h'; then
-  echo "consumer: the files above name the build tree" >&2
+  echo "consumer: the files above contain paths of the build tree" >&2
   exit 1
 fi
 cmake -S tests/install/consumer -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$PWD/$work/prefix"
