@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only file that sees Boost.Beast.
+// The only file that includes Boost.Beast.
 #include <flopmeter/http/server.h>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -31,9 +31,9 @@ using Code = boost::system::error_code;
 
 constexpr std::uint32_t most_header_bytes = 8 * 1024;
 constexpr int most_connections = 32;
-constexpr int at_once = 8;                    // events that are handled,
-constexpr std::chrono::milliseconds rest{5};  // and a rest: who asks without end takes little
-constexpr std::chrono::seconds patience{5};  // for a whole request, and again for taking the answer
+constexpr int at_once = 8;                     // events per batch
+constexpr std::chrono::milliseconds pause{5};  // pause after a batch, which bounds the CPU time
+constexpr std::chrono::seconds patience{5};    // per request, and per response
 
 struct Shared {
   HttpOptions options;
@@ -48,14 +48,14 @@ std::string_view view(beast::string_view text) {
 bool same_secret(std::string_view given, std::string_view secret) {
   unsigned difference = given.size() == secret.size() ? 0 : 1;
   for (std::size_t i = 0; i < secret.size();
-       ++i) {  // takes as long for a wrong token as for the right one
+       ++i) {  // constant time, so that the duration reveals nothing about the token
     const char c = i < given.size() ? given[i] : '\0';
     difference |= static_cast<unsigned>(static_cast<unsigned char>(c ^ secret[i]));
   }
   return difference == 0;
 }
 
-/// The name in a Host header, without the port.
+/// Name in a Host header, without the port.
 std::string_view host_name(std::string_view host) {
   if (host.starts_with('[')) return host.substr(0, std::min(host.find(']'), host.size() - 1) + 1);
   return host.substr(0, host.find(':'));
@@ -77,7 +77,7 @@ Response plain(http::status status, std::string text) {
   return response;
 }
 
-/// One client, from the first byte to the last.
+/// One connection.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
@@ -110,7 +110,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     constexpr std::array<std::string_view, 3> always = {"localhost", "127.0.0.1", "[::1]"};
     if (std::find(always.begin(), always.end(), host) == always.end() &&
         std::find(names.begin(), names.end(), host) == names.end()) {
-      return plain(http::status::forbidden, "this host name is not served\n");
+      return plain(http::status::forbidden, "unknown host name\n");
     }
     if (request.method() != http::verb::get && request.method() != http::verb::head) {
       Response refused = plain(http::status::method_not_allowed, "GET and HEAD only\n");
@@ -120,7 +120,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const std::string& token = shared_->options.token;
     if (!token.empty() &&
         !same_secret(view(request[http::field::authorization]), "Bearer " + token)) {
-      Response refused = plain(http::status::unauthorized, "a token is needed\n");
+      Response refused = plain(http::status::unauthorized, "token required\n");
       refused.set(http::field::www_authenticate, "Bearer");
       return refused;
     }
@@ -135,22 +135,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
       response.body() = made.body;
       return response;
     } catch (...) {
-      return plain(http::status::internal_server_error, "something went wrong here\n");
+      return plain(http::status::internal_server_error, "internal error\n");
     }
   }
 
   void answer(Code failed) {
     bool keep = false;
     if (failed && failed.category() == boost::system::system_category())
-      return;  // the connection is gone
+      return;  // the connection is closed
     if (failed == http::error::end_of_stream || failed == beast::error::timeout) return;
     const bool body = failed ? failed == http::error::body_limit
                              : parser_->chunked() || parser_->content_length().value_or(0) != 0;
     if (failed == http::error::header_limit || failed == http::error::buffer_overflow) {
-      response_ =
-          plain(http::status::request_header_fields_too_large, "the request is too large\n");
+      response_ = plain(http::status::request_header_fields_too_large, "request too large\n");
     } else if (body) {
-      response_ = plain(http::status::payload_too_large, "requests have no body here\n");
+      response_ = plain(http::status::payload_too_large, "request body not allowed\n");
     } else if (failed) {
       response_ = plain(http::status::bad_request, "not understood\n");
     } else {
@@ -194,7 +193,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 std::string refusal(const HttpOptions& options) {
   if (options.host.empty()) return "the address to listen on is empty";
   if (!options.token.empty() || is_loopback(options.host)) return {};
-  return "refusing to listen on " + options.host + " without a token; set one, or use 127.0.0.1";
+  return "refusing to listen on " + options.host + " without a token; set a token or use 127.0.0.1";
 }
 
 class HttpServer::State {
@@ -212,13 +211,13 @@ class HttpServer::State {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// Empty, or why it cannot.
+  /// Why it cannot listen; empty on success.
   std::string listen() {
     const HttpOptions& options = shared_->options;
     Code failed;
     const auto address =
         asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, failed);
-    if (failed) return options.host + " is not an address to listen on";
+    if (failed) return options.host + " is not a valid IP address";
     const tcp::endpoint endpoint{address, options.port};
     const auto step = [&failed](auto&& call) {
       if (!failed) call();
@@ -245,16 +244,16 @@ class HttpServer::State {
     try {
       thread_ = std::thread{[this] {
         pthread_setname_np(pthread_self(), "flopmeter-http");
-        constexpr int niceness = 10;  // the training comes first
+        constexpr int niceness = 10;  // lower priority than the training
         static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));
         while (!context_.stopped()) {
           try {
-            context_.run_one_for(std::chrono::milliseconds{500});  // a wake-up may fail
+            context_.run_one_for(std::chrono::milliseconds{500});  // a wake-up may be lost
             for (int i = 0; i < at_once && context_.poll_one() != 0; ++i) {
             }
-          } catch (...) {  // one client's trouble is not the server's end
+          } catch (...) {  // an error of one client must not stop the server
           }
-          std::this_thread::sleep_for(rest);
+          std::this_thread::sleep_for(pause);
         }
       }};
     } catch (...) {
@@ -270,16 +269,16 @@ class HttpServer::State {
   void accept() {
     acceptor_.async_accept([this](Code failed, tcp::socket socket) {
       if (failed == asio::error::operation_aborted) return;
-      if (failed) {  // no descriptors left, say: wait a little rather than spin
+      if (failed) {  // for example, no file descriptors: wait instead of spinning
         pause_.expires_after(std::chrono::milliseconds{200});
         pause_.async_wait([this](Code aborted) {
           if (!aborted) accept();
         });
         return;
       }
-      accept();  // first: the next client is served whatever becomes of this one
+      accept();  // first, so that an error of this client does not stop accepting
       fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
-      if (shared_->connections < most_connections)  // a socket beyond the limit is closed
+      if (shared_->connections < most_connections)  // close connections above the limit
         std::make_shared<Connection>(std::move(socket), shared_)->read();
     });
   }
@@ -310,7 +309,7 @@ std::unique_ptr<HttpServer> HttpServer::start(const HttpOptions& options,
     state->run();
     return std::unique_ptr<HttpServer>{new HttpServer{std::move(state)}};
   } catch (const std::exception& problem) {
-    error = std::string{"the server cannot start: "} + problem.what();
+    error = std::string{"cannot start the server: "} + problem.what();
     return nullptr;
   }
 }

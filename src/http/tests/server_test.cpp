@@ -72,7 +72,7 @@ class Server : public testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(Server, answers_with_headers_that_keep_a_browser_safe) {
+TEST_F(Server, sends_security_headers) {
   start();
   const std::string answer = get("/metrics?x=1");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\n"));
@@ -87,7 +87,7 @@ TEST_F(Server, answers_with_headers_that_keep_a_browser_safe) {
   EXPECT_THAT(get("/metrics"), StartsWith("HTTP/1.1 200"));
 }
 
-TEST_F(Server, only_known_host_names_are_served) {
+TEST_F(Server, serves_only_known_host_names) {
   start({.host_names = {"trainer.example"}});
   for (const std::string host : {"localhost", "127.0.0.1:9095", "[::1]:80", "trainer.example:1"}) {
     EXPECT_THAT(get("/metrics", host), StartsWith("HTTP/1.1 200")) << host;
@@ -99,7 +99,7 @@ TEST_F(Server, only_known_host_names_are_served) {
   EXPECT_THAT(ask("GET /metrics HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 403"));
 }
 
-TEST_F(Server, only_get_and_head_without_a_body) {
+TEST_F(Server, accepts_only_get_and_head_without_a_body) {
   start();
   const std::string tail = " /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
   EXPECT_THAT(ask("POST" + tail + "\r\n"), StartsWith("HTTP/1.1 405"));
@@ -112,13 +112,13 @@ TEST_F(Server, only_get_and_head_without_a_body) {
   EXPECT_THAT(ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
 }
 
-TEST_F(Server, a_request_of_more_than_eight_kib_is_refused) {
+TEST_F(Server, refuses_a_request_of_more_than_eight_kib) {
   start();
   EXPECT_THAT(get("/metrics", "localhost", "X: " + std::string(9000, 'x') + "\r\n"),
               StartsWith("HTTP/1.1 431"));
 }
 
-TEST_F(Server, beyond_the_loopback_a_token_is_needed) {
+TEST_F(Server, requires_a_token_unless_it_listens_on_loopback) {
   EXPECT_THAT(refusal({.host = "0.0.0.0"}), HasSubstr("without a token"));
   EXPECT_EQ(refusal({.host = "::1"}), "");
   start({.host = "0.0.0.0", .token = "secret"});
@@ -129,7 +129,7 @@ TEST_F(Server, beyond_the_loopback_a_token_is_needed) {
               StartsWith("HTTP/1.1 200"));
 }
 
-TEST_F(Server, a_taken_port_is_an_error_that_names_it) {
+TEST_F(Server, reports_a_port_in_use) {
   start();
   std::string error;
   EXPECT_FALSE(HttpServer::start(
@@ -137,7 +137,7 @@ TEST_F(Server, a_taken_port_is_an_error_that_names_it) {
   EXPECT_THAT(error, HasSubstr(std::to_string(server_->port())));
 }
 
-TEST_F(Server, slow_clients_are_bounded_and_dropped) {
+TEST_F(Server, limits_and_drops_slow_clients) {
   start();
   std::vector<int> slow;
   for (int i = 0; i < 200; ++i) {
@@ -161,11 +161,11 @@ TEST_F(Server, slow_clients_are_bounded_and_dropped) {
     }
     if (answer.empty()) std::this_thread::sleep_for(std::chrono::milliseconds{200});
   }
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));  // once the slow ones have been dropped
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));  // after the slow clients were dropped
   for (const int fd : slow) close(fd);
 }
 
-TEST_F(Server, a_client_that_asks_without_end_is_slowed_down) {
+TEST_F(Server, slows_down_a_client_that_sends_requests_continuously) {
   start();
   const auto begin = std::chrono::steady_clock::now();
   const auto seconds = [&] {
@@ -173,7 +173,7 @@ TEST_F(Server, a_client_that_asks_without_end_is_slowed_down) {
   };
   int answered = 0;
   for (; seconds() < 0.5; ++answered) ASSERT_THAT(get("/metrics"), StartsWith("HTTP/1.1 200"));
-  EXPECT_LE(answered, 600 * seconds());  // without a rest some thousands a second
+  EXPECT_LE(answered, 600 * seconds());  // thousands per second without the pause
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// The processors of /proc/cpuinfo: number to "key : value" lines.
+/// Processors in /proc/cpuinfo: number to "key : value" lines.
 std::map<int, Fields> processors(std::string_view cpuinfo) {
   std::map<int, Fields> all;
   Fields* current = nullptr;
@@ -81,8 +81,7 @@ std::optional<int> number(std::string_view text) {
   return value;
 }
 
-/// "0-3,8" as {0, 1, 2, 3, 8}; the processors of the affinity mask, as /proc/self/status gives
-/// them.
+/// Parses the affinity mask of /proc/self/status: "0-3,8" becomes {0, 1, 2, 3, 8}.
 std::set<int> cpu_list(std::string_view text) {
   constexpr int largest = 1 << 20;
   std::set<int> cpus;
@@ -106,12 +105,12 @@ std::optional<std::set<int>> allowed_cpus(const std::string& root) {
   return std::nullopt;
 }
 
-/// "max 100000" or "150000 100000": the CPUs' worth of time a cgroup (v2) may use.
+/// "max 100000" or "150000 100000": number of CPUs that a cgroup (v2) may use.
 std::optional<double> quota(const std::optional<std::string>& cpu_max) {
   if (!cpu_max) return std::nullopt;
   const auto parts = split(*cpu_max, ' ');
   if (parts.size() != 2) return std::nullopt;
-  const auto time = parse_double(parts[0]);  // "max" is no number: no limit
+  const auto time = parse_double(parts[0]);  // "max" is not a number: no limit
   const auto period = parse_double(parts[1]);
   return time && period && *time > 0 && *period > 0 ? std::optional{*time / *period} : std::nullopt;
 }
@@ -120,7 +119,7 @@ void lower_to(std::optional<double>& limit, std::optional<double> other) {
   if (other && (!limit || *other < *limit)) limit = other;
 }
 
-/// The tightest quota of this process's cgroup and of those above it.
+/// The tightest quota of this process's cgroup and its ancestors.
 std::optional<double> cgroup_limit(const std::string& root) {
   std::optional<double> limit;
   const std::string text = read_text(root + "/proc/self/cgroup").value_or("");
@@ -133,8 +132,8 @@ std::optional<double> cgroup_limit(const std::string& root) {
     const bool v1 = std::find(list.begin(), list.end(), "cpu") != list.end();
     if (!v1 && !controllers.empty()) continue;
     const std::string mount = root + "/sys/fs/cgroup" + (v1 ? "/" + std::string{controllers} : "");
-    // A container may see its own group as the top of the tree while the path names it from
-    // outside: the folders that are not there are passed over.
+    // A container may see its group as the root of the tree while the path is that of the host.
+    // Skip folders that do not exist.
     for (std::string path{line.substr(second + 1)};; path.erase(path.rfind('/'))) {
       const std::string folder = mount + (path == "/" ? "" : path);
       if (v1) {
@@ -150,7 +149,7 @@ std::optional<double> cgroup_limit(const std::string& root) {
   return limit;
 }
 
-/// Which physical core a processor belongs to; two threads of one core give the same pair.
+/// Physical core of a processor; two threads of one core return the same pair.
 std::pair<std::string, std::string> core_of(const std::string& root,
                                             int cpu,
                                             const Fields& fields) {
@@ -159,12 +158,12 @@ std::pair<std::string, std::string> core_of(const std::string& root,
   const auto package = read_text(topology + "physical_package_id");
   const auto core = read_text(topology + "core_id");
   if (package && core) {
-    // core_id is unique within a die only where the kernel knows dies.
+    // core_id is unique only within a die, if the kernel reports dies.
     const std::string die = read_text(topology + "die_id").value_or("0");
     return {*package + "." + die, *core};
   }
-  const std::string said = field(fields, "core id");
-  return {field(fields, "physical id"), said.empty() ? "cpu" + std::to_string(cpu) : said};
+  const std::string core_id = field(fields, "core id");
+  return {field(fields, "physical id"), core_id.empty() ? "cpu" + std::to_string(cpu) : core_id};
 }
 
 /// The 2.1e9 of "Intel(R) Xeon(R) CPU @ 2.10GHz".
@@ -175,8 +174,7 @@ std::optional<double> clock_in_name(std::string_view name) {
   return ghz && *ghz > 0 ? std::optional{*ghz * 1e9} : std::nullopt;
 }
 
-/// The mean of what `read` gives for each processor; empty unless it gives something for all of
-/// them.
+/// Mean of `read` over the processors; empty if a value is missing.
 template <class Read>
 std::optional<double> mean(const std::map<int, Fields>& cpus, Read read) {
   double sum = 0;
@@ -200,13 +198,13 @@ void read_clock(CpuInfo& info, const std::string& root, const std::map<int, Fiel
     info.clock_source = "cpufreq maximum";
   } else if (const auto named = clock_in_name(info.model_name)) {
     info.clock_hertz = named;
-    info.clock_source = "model name, boost not known";
+    info.clock_source = "model name; boost clock unknown";
   } else if (virtual_machine) {
     const auto mhz = mean(
         cpus, [](int, const Fields& fields) { return parse_double(field(fields, "cpu MHz")); });
     if (!mhz) return;
     info.clock_hertz = *mhz * 1e6;
-    info.clock_source = "cpu MHz of a virtual machine, boost not known";
+    info.clock_source = "cpu MHz of a virtual machine; boost clock unknown";
   }
 }
 
@@ -216,13 +214,14 @@ Result<CpuInfo> read_cpu_info(const std::string& root) {
   const std::string path = root + "/proc/cpuinfo";
   const auto text = read_text(path);
   if (!text)
-    return Error{ErrorCode::io_error, path + ": cannot be read, so the CPU's peak is not known"};
+    return Error{ErrorCode::io_error, path + ": cannot be read; the peak of the CPU is unknown"};
   std::map<int, Fields> cpus = processors(*text);
   if (const auto allowed = allowed_cpus(root)) {
     std::erase_if(cpus, [&](const auto& entry) { return !allowed->contains(entry.first); });
   }
   if (cpus.empty())
-    return Error{ErrorCode::parse_error, path + ": lists no processor that this process may use"};
+    return Error{ErrorCode::parse_error,
+                 path + ": contains no processor that this process may use"};
 
   CpuInfo info;
   const Fields& first = cpus.begin()->second;

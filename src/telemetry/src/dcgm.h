@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DCGM's interface as its headers dcgm_structs.h, dcgm_fields.h and dcgm_agent.h document it: only
-// what is used here.
+// Subset of DCGM's interface, from dcgm_structs.h, dcgm_fields.h, and dcgm_agent.h.
 #pragma once
 
 #include <array>

@@ -32,7 +32,7 @@ Result<void> DcgmGpu::find_gpu(const std::string& uuid,
   std::array<unsigned, dcgm::most_devices> ids{};
   int count = 0;
   if (const auto code = devices(handle_, ids.data(), &count); code != dcgm::ok)
-    return failed("no list of GPUs", code);
+    return failed("cannot list GPUs", code);
   unsigned short field = dcgm::dev_uuid;
   for (int i = 0; i < std::min(count, static_cast<int>(ids.size())); ++i) {
     gpu_ = static_cast<int>(ids.at(static_cast<std::size_t>(i)));
@@ -43,7 +43,7 @@ Result<void> DcgmGpu::find_gpu(const std::string& uuid,
                                 strnlen(value.value.text.data(), value.value.text.size())};
     if (value.type == dcgm::type_string && text == uuid) return {};
   }
-  return Error{ErrorCode::not_found, "DCGM: it does not know GPU " + uuid};
+  return Error{ErrorCode::not_found, "DCGM: unknown GPU " + uuid};
 }
 
 Result<DcgmGpu> DcgmGpu::open(const GpuRequest& request) {
@@ -63,27 +63,27 @@ Result<DcgmGpu> DcgmGpu::open(const GpuRequest& request) {
       !(*library).find("dcgmWatchFields", watch) ||
       !(*library).find("dcgmUpdateAllFields", gpu.update_) ||
       !(*library).find("dcgmEntityGetLatestValues", gpu.latest_values_)) {
-    return Error{ErrorCode::unsupported, request.dcgm + " lacks functions of DCGM"};
+    return Error{ErrorCode::unsupported, request.dcgm + " lacks DCGM functions"};
   }
   static_cast<void>((*library).find("dcgmStopEmbedded", gpu.stop_));
   gpu.values_.resize(activity_fields.size());
-  if (const auto code = init(); code != dcgm::ok) return failed("it cannot start", code);
+  if (const auto code = init(); code != dcgm::ok) return failed("cannot initialize", code);
   if (const auto code = embed(dcgm::operation_mode_automatic, &gpu.handle_); code != dcgm::ok)
-    return failed("its engine cannot start", code);
+    return failed("cannot start the embedded engine", code);
   std::vector<unsigned short> ids = {dcgm::dev_uuid};
   for (const ActivityField& field : activity_fields) ids.push_back(field.id);
   dcgm::FieldGroup fields = 0;
   if (const auto code =
           group(gpu.handle_, static_cast<int>(ids.size()), ids.data(), "flopmeter", &fields);
       code != dcgm::ok)
-    return failed("no group of fields", code);
+    return failed("cannot create a field group", code);
   const long long microseconds = std::chrono::microseconds{request.interval}.count();
   constexpr double keep_seconds = 10;
   if (const auto code = watch(gpu.handle_, dcgm::all_gpus, fields, microseconds, keep_seconds, 2);
       code != dcgm::ok)
-    return failed("the profiling fields cannot be watched", code);
+    return failed("cannot watch the profiling fields", code);
   if (const auto code = gpu.update_(gpu.handle_, 1); code != dcgm::ok)
-    return failed("no first values", code);
+    return failed("cannot read the first values", code);
   if (const auto found = gpu.find_gpu(request.uuid, devices); !found) return found.error();
   return gpu;
 }
@@ -105,7 +105,7 @@ void DcgmGpu::read(GpuReading& reading) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const dcgm::FieldValue& value = values_[i];
     const double number = value.value.dbl;
-    // A blank is far above 1, and not-a-number fails both.
+    // A blank value is far above 1, and NaN fails both comparisons.
     if (value.status == dcgm::ok && value.type == dcgm::type_double && number >= 0 && number <= 1)
       reading.*activity_fields.at(i).field = number;
   }

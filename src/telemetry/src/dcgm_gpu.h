@@ -10,14 +10,14 @@
 
 namespace flopmeter {
 
-/// The units' activity of one GPU through DCGM, whose engine runs inside this process.  Of one
-/// thread; every call may hang.
+/// Unit activity of one GPU through DCGM with an embedded engine. Use from one thread; each call
+/// may hang.
 class DcgmGpu {
  public:
   static Result<DcgmGpu> open(const GpuRequest& request);
 
   void read(GpuReading& reading);
-  /// Ends DCGM's engine; nothing is to be read after it.
+  /// Stops the engine; do not read afterwards.
   void close();
 
  private:

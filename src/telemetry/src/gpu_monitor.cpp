@@ -15,18 +15,18 @@
 
 namespace flopmeter {
 
-/// Shared with the thread, which may outlive the watch inside a call that never returns.
+/// Shared with the thread, which may outlive the monitor if a driver call does not return.
 struct GpuMonitor::State {
   GpuRequest request;
-  std::mutex mutex;  ///< never held while the driver is asked
+  std::mutex mutex;  ///< not held during driver calls
   std::condition_variable changed;
   bool stopping = false;
   bool ended = false;
   std::int64_t answered_ns = 0;
   int readings = 0;
   GpuReading latest;
-  std::string problem;           ///< why nothing is read
-  std::string activity_problem;  ///< why no activity is read
+  std::string problem;           ///< why there are no readings
+  std::string activity_problem;  ///< why there is no activity
   std::optional<Busy> busy;
 
   [[nodiscard]] bool late() const {
@@ -35,9 +35,9 @@ struct GpuMonitor::State {
   }
   void publish(const GpuReading& reading, std::int64_t now) {
     if (reading.tensor_active || reading.fp32_active || reading.fp64_active) {
-      // The activity is that of the time since the reading before.
+      // The activity covers the time since the previous reading.
       const double seconds =
-          busy ? static_cast<double>(now - busy->ns) / 1e9 : 0;  // from the first one on
+          busy ? static_cast<double>(now - busy->ns) / 1e9 : 0;  // starts with the first reading
       Busy sum = busy.value_or(Busy{});
       sum.ns = now;
       sum.tensor += seconds * reading.tensor_active.value_or(0);
@@ -56,12 +56,12 @@ GpuMonitor::GpuMonitor(const GpuRequest& request) : state_(std::make_shared<Stat
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread inherits it
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the thread
   try {
     std::thread{[state = state_] { run(*state); }}.detach();
   } catch (const std::exception&) {
     state_->ended = true;
-    state_->problem = "no thread can be started";
+    state_->problem = "cannot start a thread";
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -70,7 +70,7 @@ GpuMonitor::~GpuMonitor() {
   std::unique_lock lock{state_->mutex};
   state_->stopping = true;
   state_->changed.notify_all();
-  // A thread that is not in the driver ends at once; one that is keeps the state for itself.
+  // A thread outside the driver ends immediately; a hanging one keeps the state alive.
   state_->changed.wait_for(lock, std::chrono::milliseconds{200}, [this] { return state_->ended; });
 }
 
@@ -152,8 +152,7 @@ namespace {
 
 using Share = double GpuMonitor::Busy::*;
 
-/// The units that compute in a dtype: fp32 and fp64 have their own, all others are of the tensor
-/// cores.
+/// Units that compute in a dtype: fp32 and fp64 have separate units, other dtypes use tensor cores.
 Share units_of(Dtype dtype) {
   if (dtype == Dtype::fp32) return &GpuMonitor::Busy::fp32;
   if (dtype == Dtype::fp64) return &GpuMonitor::Busy::fp64;
@@ -162,43 +161,43 @@ Share units_of(Dtype dtype) {
 
 class GpuFlopCounters final : public HardwareCounters {
  public:
-  GpuFlopCounters(const GpuMonitor& watch, Dtype dtype, FlopsPerSecond peak)
-      : watch_(watch), dtype_(dtype), peak_(peak) {}
+  GpuFlopCounters(const GpuMonitor& monitor, Dtype dtype, FlopsPerSecond peak)
+      : monitor_(monitor), dtype_(dtype), peak_(peak) {}
 
   std::optional<CounterReading> read() override {
-    const auto busy = watch_.busy();
+    const auto busy = monitor_.busy();
     if (!busy) return std::nullopt;
     return CounterReading{.ns = busy->ns, .flops = (*busy).*units_of(dtype_) * peak_.value};
   }
-  void settle() override { static_cast<void>(watch_.wait(2, std::chrono::seconds{1})); }
+  void settle() override { static_cast<void>(monitor_.wait(2, std::chrono::seconds{1})); }
   [[nodiscard]] Dtype dtype() const override { return dtype_; }
 
  private:
-  const GpuMonitor& watch_;
+  const GpuMonitor& monitor_;
   Dtype dtype_;
   FlopsPerSecond peak_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<HardwareCounters>> open_gpu_flop_counters(const GpuMonitor& watch,
-                                                             Dtype dtype,
-                                                             std::optional<FlopsPerSecond> peak) {
+Result<std::unique_ptr<HardwareCounters>> open_gpu_flop_counters(
+    const GpuMonitor& monitor, Dtype dtype, std::optional<FlopsPerSecond> peak) {
   constexpr std::chrono::milliseconds first_reading{2000};
   const std::string none = "no hardware counters: ";
   if (!peak) {
     return Error{ErrorCode::unsupported,
-                 none + "the GPU's peak in " + std::string{to_string(dtype)} + " is not known"};
+                 none + "the GPU's peak in " + std::string{to_string(dtype)} + " is unknown"};
   }
-  if (!watch.busy() && watch.why_not().empty() && !watch.wait(2, first_reading) &&
-      watch.why_not().empty())
+  if (!monitor.busy() && monitor.why_not().empty() && !monitor.wait(2, first_reading) &&
+      monitor.why_not().empty())
     return Error{ErrorCode::unsupported, none + "the GPU's driver did not answer"};
-  if (!watch.busy()) {
-    const std::string reason = watch.why_not();
+  if (!monitor.busy()) {
+    const std::string reason = monitor.why_not();
     return Error{ErrorCode::unsupported,
-                 none + (reason.empty() ? "the GPU does not tell its activity" : reason)};
+                 none + (reason.empty() ? "the GPU does not report its activity" : reason)};
   }
-  return std::unique_ptr<HardwareCounters>{std::make_unique<GpuFlopCounters>(watch, dtype, *peak)};
+  return std::unique_ptr<HardwareCounters>{
+      std::make_unique<GpuFlopCounters>(monitor, dtype, *peak)};
 }
 
 }  // namespace flopmeter

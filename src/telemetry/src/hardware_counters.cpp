@@ -22,7 +22,7 @@ Flops multiply_matrices() {
       }
     }
   }
-  // Read once, so that the products are not left out.
+  // Read the result, so that the compiler keeps the matmuls.
   const volatile float seen = c[n];
   static_cast<void>(seen);
   return Flops{static_cast<WideInt>(2 * n * n * n * times)};
@@ -36,8 +36,7 @@ Result<double> calibrate(HardwareCounters& counters, const KnownWork& work) {
     const auto known = static_cast<double>(work().value);
     counters.settle();
     const auto after = counters.read();
-    if (!before || !after)
-      return Error{ErrorCode::unsupported, "hardware counters could not be read"};
+    if (!before || !after) return Error{ErrorCode::unsupported, "cannot read hardware counters"};
     factor = known / (after->flops - before->flops);
   }
   std::sort(factors.begin(), factors.end());

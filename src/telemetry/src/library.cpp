@@ -9,7 +9,7 @@ Result<Library> Library::open(const std::string& name) {
   Library library;
   library.name_ = name;
   library.handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library.handle_ == nullptr) return Error{ErrorCode::not_found, name + " is not there"};
+  if (library.handle_ == nullptr) return Error{ErrorCode::not_found, name + " not found"};
   return library;
 }
 

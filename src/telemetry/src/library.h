@@ -7,15 +7,15 @@
 
 namespace flopmeter {
 
-/// A vendor's library, opened by name.  It is never closed: one of its calls may still hang.
+/// A vendor library, loaded by name. It is never closed, because one of its calls may still hang.
 class Library {
  public:
   static Result<Library> open(const std::string& name);
 
-  /// Sets `function` to the symbol; false where the library has none.
+  /// Sets `function` to the symbol; false if the library does not have it.
   template <class Function>
   [[nodiscard]] bool find(const char* symbol, Function*& function) const {
-    function = reinterpret_cast<Function*>(address(symbol));  // NOLINT: what dlsym is for
+    function = reinterpret_cast<Function*>(address(symbol));  // NOLINT: required for dlsym
     return function != nullptr;
   }
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -23,7 +23,7 @@ std::string_view read_file(const std::string& path, Buffer& buffer) {
                   : std::string_view{};
 }
 
-/// The state in "123 (name) R 1 …"; a name may hold anything, so the last bracket counts.
+/// State in "123 (name) R 1 …"; the name may contain brackets, so search for the last one.
 std::optional<bool> runs(const std::string& path) {
   Buffer buffer{};
   const std::string_view text = read_file(path, buffer);

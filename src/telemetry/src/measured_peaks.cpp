@@ -47,7 +47,7 @@ std::filesystem::path cache_file() {
   return std::filesystem::path(home) / ".cache" / "flopmeter" / "peaks.json";
 }
 
-/// The cache as it is; an empty one where there is none or it cannot be read.
+/// The cache; empty if it does not exist or cannot be read.
 Json load(const std::filesystem::path& file) {
   std::ifstream in(file);
   Json cache = Json::parse(in, nullptr, false);
@@ -88,20 +88,21 @@ Result<std::string> store_measured_peaks(const MeasuredMachine& machine) {
       machines.push_back(entry);
       continue;
     }
-    // Dtypes measured earlier stay.
+    // Keep dtypes that were measured earlier.
     for (auto& [dtype, peak] : entry["peaks"].items()) {
       if (!fresh["peaks"].contains(dtype)) fresh["peaks"][dtype] = peak;
     }
   }
   machines.push_back(fresh);
   cache["machines"] = machines;
-  // Written aside and renamed, so that a reader never sees half a file.
+  // Write a temporary file and rename it, so that readers never see a partial file.
   const auto part = file.string() + "." + std::to_string(::getpid());
   {
     std::ofstream out(part);
     out << cache.dump(2) << '\n';
     if (!out.flush())
-      return Error{ErrorCode::io_error, "cannot write " + part + ": is the directory writable?"};
+      return Error{ErrorCode::io_error,
+                   "cannot write " + part + "; check that the directory is writable"};
   }
   std::filesystem::rename(part, file, error);
   if (error)
@@ -138,7 +139,7 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
       table.memory_bytes_per_second = speed;
   }
   if (!table.source.empty()) return table;
-  return Error{ErrorCode::not_found, "no measured peak of this machine; run 'flopmeter peak' once"};
+  return Error{ErrorCode::not_found, "no measured peak for this machine; run: flopmeter peak"};
 }
 
 }  // namespace flopmeter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVML's interface as its header nvml.h documents it: only what is used here.  A test compares
-// sizes and constants with those of the package nvidia-ml-py.
+// Subset of NVML's interface, from nvml.h. A test compares sizes and constants with the package
+// nvidia-ml-py.
 #pragma once
 
 #include <flopmeter/core/result.h>

@@ -54,19 +54,20 @@ Result<NvmlGpu> NvmlGpu::open(const GpuRequest& request) {
   nvml::Return (*by_index)(unsigned, nvml::Device*) = nullptr;
   if (!from.find("nvmlInit_v2", init) || !from.find("nvmlDeviceGetHandleByUUID", by_uuid) ||
       !from.find("nvmlDeviceGetHandleByIndex_v2", by_index)) {
-    return Error{ErrorCode::unsupported, from.name() + " lacks functions of NVML"};
+    return Error{ErrorCode::unsupported, from.name() + " lacks NVML functions"};
   }
   Functions& call = gpu.call_;
-  // What is missing leaves its figures empty.
+  // Values of missing functions stay empty.
   static_cast<void>(from.find("nvmlErrorString", call.error_string));
   static_cast<void>(from.find("nvmlDeviceGetUtilizationRates", call.utilization));
   static_cast<void>(from.find("nvmlDeviceGetPowerUsage", call.power));
   static_cast<void>(from.find("nvmlDeviceGetClockInfo", call.clock));
   static_cast<void>(from.find("nvmlDeviceGetMemoryInfo", call.memory));
-  if (!from.find("nvmlDeviceGetCurrentClocksEventReasons", call.reasons)) {  // its name before 535
+  if (!from.find("nvmlDeviceGetCurrentClocksEventReasons",
+                 call.reasons)) {  // name before driver 535
     static_cast<void>(from.find("nvmlDeviceGetCurrentClocksThrottleReasons", call.reasons));
   }
-  if (const auto code = init(); code != nvml::success) return gpu.failed("it cannot start", code);
+  if (const auto code = init(); code != nvml::success) return gpu.failed("cannot initialize", code);
   const auto code = request.uuid.empty() ? by_index(0, &gpu.device_)
                                          : by_uuid(request.uuid.c_str(), &gpu.device_);
   if (code != nvml::success) return gpu.failed("GPU " + request.uuid, code);
@@ -80,13 +81,13 @@ Result<void> NvmlGpu::open_gpm() {
       !library_->find("nvmlGpmSampleAlloc", allocate) ||
       !library_->find("nvmlGpmSampleGet", call_.gpm_sample) ||
       !library_->find("nvmlGpmMetricsGet", call_.gpm_metrics)) {
-    return Error{ErrorCode::unsupported, "GPM: the driver is too old for it"};
+    return Error{ErrorCode::unsupported, "GPM: the driver is too old"};
   }
   nvml::GpmSupport supported;
   if (const auto code = support(device_, &supported); code != nvml::success)
     return failed("GPM", code);
   if (supported.is_supported == 0)
-    return Error{ErrorCode::unsupported, "GPM: this GPU does not have it"};
+    return Error{ErrorCode::unsupported, "GPM: not supported by this GPU"};
   auto gpm = std::make_unique<nvml::GpmMetricsGet>();
   for (nvml::GpmSample* sample : {&gpm->sample1, &gpm->sample2}) {
     if (const auto code = allocate(sample); code != nvml::success) return failed("GPM", code);
@@ -134,7 +135,7 @@ Result<void> NvmlGpu::read(GpuReading& reading) {
   };
   if (nvml::Utilization rates;
       call_.utilization != nullptr && good(call_.utilization(device_, &rates)))
-    reading.utilization = share(rates.gpu);  // what is not available is beyond 100 %
+    reading.utilization = share(rates.gpu);  // unavailable values are above 100 %
   const auto put = [](std::optional<double>& field, unsigned value, double unit) {
     if (value != nvml::not_available) field = value * unit;
   };
@@ -154,7 +155,7 @@ Result<void> NvmlGpu::read(GpuReading& reading) {
     reading.memory_used_bytes = bytes(memory.used);
     reading.memory_total_bytes = bytes(memory.total);
   }
-  if (!any) return failed("nothing can be read", last);
+  if (!any) return failed("no value can be read", last);
   if (gpm_) read_gpm(reading);
   return {};
 }

@@ -10,20 +10,20 @@
 
 namespace flopmeter {
 
-/// One GPU through NVML, and through GPM where it has that.  Of one thread; every call may hang.
+/// One GPU through NVML and, if supported, GPM. Use from one thread; each call may hang.
 class NvmlGpu {
  public:
   static Result<NvmlGpu> open(const GpuRequest& request);
 
-  /// Fills in what NVML tells; an error where it tells nothing at all.
+  /// Sets the available values; an error if there are none.
   Result<void> read(GpuReading& reading);
-  /// Prepares GPM; an error where this GPU, driver or user has none.
+  /// Prepares GPM; an error if the GPU, the driver, or the user does not support it.
   Result<void> open_gpm();
-  /// Gives back what was taken; nothing is to be read after it.
+  /// Releases all resources; do not read afterwards.
   void close();
 
  private:
-  /// The functions that may be missing, by the names of nvml.h.
+  /// Optional functions, with the names of nvml.h.
   struct Functions {
     const char* (*error_string)(nvml::Return) = nullptr;
     nvml::Return (*utilization)(nvml::Device, nvml::Utilization*) = nullptr;
@@ -42,7 +42,7 @@ class NvmlGpu {
   std::optional<Library> library_;
   Functions call_;
   nvml::Device device_ = nullptr;
-  std::unique_ptr<nvml::GpmMetricsGet> gpm_;  ///< some 20 kB
+  std::unique_ptr<nvml::GpmMetricsGet> gpm_;  ///< about 20 kB
 };
 
 }  // namespace flopmeter

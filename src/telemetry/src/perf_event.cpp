@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FLOPs of a process from the CPU's own counters.  Events: Intel SDM volume 3,
-// FP_ARITH_INST_RETIRED (0xC7; a fused multiply-add counts twice); AMD PPR family 17h and 19h,
-// PMCx003 retired SSE and AVX FLOPs (counts operations).
+// FLOPs of a process from CPU counters. Events: Intel SDM volume 3, FP_ARITH_INST_RETIRED (0xC7; a
+// fused multiply-add counts twice); AMD PPR family 17h and 19h, PMCx003 retired SSE and AVX FLOPs
+// (counts operations).
 #include <flopmeter/telemetry/clock.h>
 #include <flopmeter/telemetry/hardware_counters.h>
 
@@ -24,7 +24,7 @@
 namespace flopmeter {
 namespace {
 
-/// One kind of instruction and how many operations each is worth.
+/// One kind of instruction and its number of operations.
 struct FlopEvent {
   std::uint64_t config = 0;
   double flops = 0;
@@ -73,7 +73,7 @@ class PerfEventCounters final : public HardwareCounters {
   PerfEventCounters(PerfEventCounters&&) = delete;
   PerfEventCounters& operator=(PerfEventCounters&&) = delete;
 
-  /// 0, or the errno of the first event that the first thread was refused.
+  /// 0, or the errno of the first event that failed for the first thread.
   int open(std::span<const FlopEvent> events) {
     for (const pid_t thread : threads()) {
       for (const FlopEvent& event : events) {
@@ -81,7 +81,7 @@ class PerfEventCounters final : public HardwareCounters {
         attributes.type = PERF_TYPE_RAW;
         attributes.size = sizeof attributes;
         attributes.config = event.config;
-        attributes.inherit = 1;  // threads that start later
+        attributes.inherit = 1;  // include threads that start later
         attributes.exclude_kernel = 1;
         attributes.exclude_hv = 1;
         attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
@@ -102,7 +102,7 @@ class PerfEventCounters final : public HardwareCounters {
     for (const Open& counter : open_) {
       std::array<std::uint64_t, 3> value{};  // count, time enabled, time running
       if (::read(counter.fd, value.data(), sizeof value) != sizeof value) return std::nullopt;
-      // The kernel shares counters among events by turns: scale to the whole time.
+      // The kernel multiplexes counters among events: scale to the full time.
       const double share =
           value[1] == 0 ? 1 : static_cast<double>(value[2]) / static_cast<double>(value[1]);
       if (share > 0) sum.flops += static_cast<double>(value[0]) / share * counter.flops;
@@ -126,8 +126,7 @@ Result<std::unique_ptr<HardwareCounters>> open_cpu_flop_counters() {
   if (vendor == "GenuineIntel") events = intel_events;
   if (vendor == "AuthenticAMD") events = amd_events;
   if (events.empty())
-    return Error{ErrorCode::unsupported,
-                 "no hardware counters: this processor's events are not known"};
+    return Error{ErrorCode::unsupported, "no hardware counters: unknown processor events"};
   auto counters = std::make_unique<PerfEventCounters>();
   switch (counters->open(events)) {
     case 0:
@@ -136,15 +135,15 @@ Result<std::unique_ptr<HardwareCounters>> open_cpu_flop_counters() {
     case EPERM:
       return Error{
           ErrorCode::unsupported,
-          "no hardware counters: not permitted; set kernel.perf_event_paranoid to 2 or less"};
+          "no hardware counters: permission denied; set kernel.perf_event_paranoid to 2 or less"};
     case ENOSYS:
       return Error{ErrorCode::unsupported,
-                   "no hardware counters: the kernel has no perf_event_open"};
+                   "no hardware counters: the kernel does not support perf_event_open"};
     case EMFILE:
-      return Error{ErrorCode::unsupported, "no hardware counters: no file descriptors left"};
+      return Error{ErrorCode::unsupported, "no hardware counters: too many open files"};
     default:
       return Error{ErrorCode::unsupported,
-                   "no hardware counters: the processor, or the virtual machine, has none"};
+                   "no hardware counters: not supported by the processor or the virtual machine"};
   }
 }
 

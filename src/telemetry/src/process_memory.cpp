@@ -11,7 +11,7 @@
 namespace flopmeter {
 namespace {
 
-/// The figure in "VmRSS:      1234 kB", in bytes.
+/// Bytes of "VmRSS:      1234 kB".
 std::optional<std::int64_t> line_bytes(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machines in tests/root are the few files that the reader looks at, as such machines show
-// them.
+// The machines in tests/root are copies of the files that the reader needs.
 #include <flopmeter/telemetry/cpu_info.h>
 
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@ bool has(const CpuInfo& info, std::string_view flag) {
   return std::find(info.flags.begin(), info.flags.end(), flag) != info.flags.end();
 }
 
-TEST(CpuInfo, a_core_counts_once_and_only_where_the_process_may_run) {
+TEST(CpuInfo, counts_each_usable_physical_core_once) {
   const CpuInfo info = of("xeon_spr");  // Cpus_allowed_list: 0-2,4-6; 4 and up are second threads
   EXPECT_EQ(info.cores, 3);
   EXPECT_EQ(info.clock_hertz, 3.8e9);
@@ -48,19 +47,18 @@ TEST(CpuInfo, arm_has_an_implementer_and_a_part) {
   EXPECT_TRUE(has(info, "asimdhp"));
 }
 
-TEST(CpuInfo, an_arm_guest_does_not_tell_its_clock) {
+TEST(CpuInfo, an_arm_guest_has_no_clock) {
   const CpuInfo info = of("neoverse_v1_guest");
   EXPECT_EQ(info.cores, 4);
   EXPECT_FALSE(info.clock_hertz);
   EXPECT_TRUE(info.clock_source.empty());
 }
 
-TEST(CpuInfo, a_guest_tells_a_nominal_clock_and_a_v1_quota_seen_from_inside) {
-  const CpuInfo info =
-      of("epyc_guest");  // the path /pod is not there: the quota lies at the mount itself
+TEST(CpuInfo, a_guest_has_a_nominal_clock_and_a_v1_quota_relative_to_its_mount) {
+  const CpuInfo info = of("epyc_guest");  // the path /pod does not exist: the quota is at the mount
   EXPECT_EQ(info.cores, 1.5);
   EXPECT_NEAR(*info.clock_hertz, 2445.432e6, 1);
-  EXPECT_EQ(info.clock_source, "cpu MHz of a virtual machine, boost not known");
+  EXPECT_EQ(info.clock_source, "cpu MHz of a virtual machine; boost clock unknown");
 }
 
 TEST(CpuInfo, the_clock_in_the_model_name_is_used_without_cpufreq) {
@@ -69,11 +67,11 @@ TEST(CpuInfo, the_clock_in_the_model_name_is_used_without_cpufreq) {
   EXPECT_EQ(info.clock_hertz, 2e9);
 }
 
-TEST(CpuInfo, the_clock_of_the_moment_is_not_taken_for_the_highest) {
+TEST(CpuInfo, the_current_clock_is_not_used_as_the_maximum) {
   EXPECT_FALSE(of("bare_without_cpufreq").clock_hertz);
 }
 
-TEST(CpuInfo, without_a_cpuinfo_file_the_error_names_it) {
+TEST(CpuInfo, the_error_names_a_missing_cpuinfo_file) {
   const auto info = read_cpu_info(std::string{FLOPMETER_FAKE_ROOTS} + "/nowhere");
   ASSERT_FALSE(info);
   EXPECT_EQ(info.error().code, ErrorCode::io_error);

@@ -13,7 +13,7 @@
 namespace flopmeter {
 namespace {
 
-/// Looks from another thread, as the monitor's does, while this one waits.
+/// Samples from another thread, as the monitor does, while this thread waits.
 int busy_looks(int looks) {
   const pid_t waiting = gettid();
   int busy = 0;
@@ -27,11 +27,11 @@ int busy_looks(int looks) {
   return busy;
 }
 
-TEST(LoaderActivity, a_thread_that_waits_without_workers_does_not_run) {
+TEST(LoaderActivity, a_waiting_thread_without_workers_is_not_active) {
   EXPECT_LE(busy_looks(20), 2);
 }
 
-TEST(LoaderActivity, a_worker_that_computes_counts_for_the_thread_that_started_it) {
+TEST(LoaderActivity, a_computing_worker_counts_for_the_thread_that_started_it) {
   const pid_t worker = fork();
   if (worker == 0) {
     for (std::atomic<unsigned> spin = 0;; ++spin) {
@@ -43,7 +43,7 @@ TEST(LoaderActivity, a_worker_that_computes_counts_for_the_thread_that_started_i
   EXPECT_GE(busy, 18);
 }
 
-TEST(LoaderActivity, a_worker_that_waits_does_not_count) {
+TEST(LoaderActivity, a_waiting_worker_is_not_active) {
   const pid_t worker = fork();
   if (worker == 0) {
     while (true) pause();
@@ -54,7 +54,7 @@ TEST(LoaderActivity, a_worker_that_waits_does_not_count) {
   EXPECT_LE(busy, 2);
 }
 
-TEST(LoaderActivity, is_empty_where_the_kernel_does_not_tell) {
+TEST(LoaderActivity, is_empty_if_the_kernel_does_not_expose_it) {
   EXPECT_FALSE(thread_or_children_run(1, "/nowhere"));
 }
 

@@ -9,7 +9,7 @@
 namespace flopmeter {
 namespace {
 
-TEST(MeasuredPeaks, are_found_again_with_the_shapes_that_were_measured) {
+TEST(MeasuredPeaks, are_loaded_with_the_measured_shapes) {
   const std::string cache = testing::TempDir() + "measured_peaks";
   ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   MeasuredMachine machine{.processor = processor_name(), .threads = 3, .torch = "2.9"};
@@ -30,7 +30,7 @@ TEST(MeasuredPeaks, are_found_again_with_the_shapes_that_were_measured) {
   EXPECT_FALSE(load_measured_peaks(4));
 }
 
-TEST(MeasuredPeaks, measured_before_there_were_shapes_or_damaged_have_none) {
+TEST(MeasuredPeaks, without_or_with_damaged_shapes_have_none) {
   const std::string cache = testing::TempDir() + "old_peaks";
   ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   ASSERT_TRUE(store_measured_peaks({.processor = processor_name(), .threads = 1, .torch = "2.9"}));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our declarations of NVML against NVIDIA's own Python package: sizes, places and constants."""
+"""Our NVML declarations equal NVIDIA's Python package: sizes, offsets, and constants."""
 
 import ctypes
 import pathlib

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MPI's profiling interface: every MPI_ function may be defined again, and calls the original under
-// its PMPI_ name.  Those that wait for other ranks are timed.
+// MPI's profiling interface: defines MPI_ functions that time the call of the original PMPI_
+// function. Covers the functions that wait for other ranks.
 #include <flopmeter/core/communication.h>
 
 #include <mpi.h>

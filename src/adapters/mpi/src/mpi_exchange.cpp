@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto poll_interval = std::chrono::microseconds{200};
 
-// The PMPI_ names throughout: our own calls are not the program's.
+// Use PMPI_ names, so that these calls are not timed as calls of the program.
 class MpiExchange final : public Exchange {
  public:
   explicit MpiExchange(MPI_Comm communicator) : communicator_(communicator) {
@@ -44,7 +44,7 @@ class MpiExchange final : public Exchange {
       if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
       if (done != 0) break;
       if (Clock::now() >= end || stop.stop_requested()) {
-        // A collective's request cannot be freed (MPI would end the program); MPI keeps both.
+        // The request of a collective cannot be freed (MPI would abort), so MPI keeps both.
         [[maybe_unused]] const auto* kept = buffer.release();
         return false;
       }
@@ -71,7 +71,7 @@ bool is_running() {
 }  // namespace
 
 World mpi_world() {
-  World world = world_of_environment(environ);  // its local rank and host
+  World world = world_of_environment(environ);  // for local rank and host
   if (!is_running()) return world;
   PMPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &world.size);
@@ -80,12 +80,12 @@ World mpi_world() {
 
 Result<std::unique_ptr<Exchange>> make_mpi_exchange() {
   if (!is_running())
-    return Error{ErrorCode::unsupported, "MPI is not running: call MPI_Init_thread first"};
+    return Error{ErrorCode::unsupported, "MPI is not initialized; call MPI_Init_thread first"};
   int level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&level);
   if (level < MPI_THREAD_MULTIPLE)
     return Error{ErrorCode::unsupported,
-                 "the broadcast needs MPI_Init_thread with MPI_THREAD_MULTIPLE"};
+                 "broadcast requires MPI_Init_thread with MPI_THREAD_MULTIPLE"};
   MPI_Comm own = MPI_COMM_NULL;
   if (PMPI_Comm_dup(MPI_COMM_WORLD, &own) != MPI_SUCCESS)
     return Error{ErrorCode::io_error, "MPI_Comm_dup failed"};

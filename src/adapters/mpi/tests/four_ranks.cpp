@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A training loop of MPI ranks, with one that dawdles; rank 0 reads the run back and checks it.
-// Then again in pairs that share their samples, with rank 0 measuring for all, and once more with a
-// rank 0 that never answers.
+// A training loop of MPI ranks with one slow rank; rank 0 reads the run and checks it. Repeats with
+// pairs that share samples and rank 0 measuring for all, and with a rank 0 that never answers.
+#include <flopmeter/analysis/merge.h>
 #include <flopmeter/monitor/monitor.h>
 #include <flopmeter/mpi/mpi_exchange.h>
-#include <flopmeter/analysis/merge.h>
 
 #include <mpi.h>
 
@@ -92,7 +91,7 @@ void check_world(const MergedRun& run, int data_parallel) {
   expect(run.totals.tokens == tokens, "the sum of tokens");
   expect(near(run.totals.mfu, flops / (4 * 1e9 * run.totals.seconds)), "MFU");
   expect(near(run.totals.tokens_per_second, static_cast<double>(tokens) / run.totals.seconds),
-         "tokens a second");
+         "tokens per second");
   for (const RankSummary& rank : run.ranks) {
     expect((rank.score.verdict == Verdict::slow) == (rank.rank == slow_rank), "a verdict");
     expect(rank.waited_seconds.has_value(), "the time in collectives");
@@ -106,13 +105,13 @@ void check_broadcast(const std::string& directory) {
     const auto records = read_window(*run, rank);
     expect(records.size() == steps, "the number of records");
     for (const StepRecord& record : records) {
-      expect(record.model_flops == Flops{1'000'000}, "a received figure");
+      expect(record.model_flops == Flops{1'000'000}, "a broadcast value");
       expect(record.flops_source == FlopsProvenance::received, "its source");
     }
   }
 }
 
-/// Rank 0 is as good as dead; the others lose the deadline once, and not in a step.
+/// Rank 0 never answers; the others wait for the deadline once, outside the steps.
 void train_without_rank_0(const std::string& directory, Exchange& exchange) {
   const World world = mpi_world();
   if (world.rank == 0) return;
@@ -139,11 +138,11 @@ void train_without_rank_0(const std::string& directory, Exchange& exchange) {
   }
   (*monitor).finish();
   const auto took = std::chrono::steady_clock::now() - begin;
-  expect(longest < 1'000ms, "the time of a step beside a dead rank");
-  expect(took < steps * 150ms + 2 * 1'000ms, "the time of a run beside a dead rank");
+  expect(longest < 1'000ms, "the step time with a dead rank");
+  expect(took < steps * 150ms + 2 * 1'000ms, "the run time with a dead rank");
   const auto notes = (*monitor).status().notes;
   expect(notes.size() == 1 && notes.front().find("within 1000 ms") != std::string::npos,
-         "what is said of a dead rank");
+         "the note about a dead rank");
 }
 
 }  // namespace

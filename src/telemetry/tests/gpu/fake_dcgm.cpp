@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A libdcgm.so.4 for tests.  FAKE_… says what is wrong with it.
+// A fake libdcgm.so.4 for tests. FAKE_… macros select a failure.
 #include "../../src/dcgm.h"
 
 #include <cstring>

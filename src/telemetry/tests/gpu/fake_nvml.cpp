@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A driver's libnvidia-ml.so.1 for tests, without a GPU.  FAKE_… says what is wrong with it.
+// A fake libnvidia-ml.so.1 for tests without a GPU. FAKE_… macros select a failure.
 #include "../../src/nvml.h"
 
 #include <unistd.h>
@@ -58,7 +58,7 @@ Return nvmlDeviceGetUtilizationRates(Device /*device*/, Utilization* rates) {
 }
 Return nvmlDeviceGetPowerUsage(Device /*device*/, unsigned* milliwatts) {
 #if defined(FAKE_HANGS)
-  static std::atomic<int> calls = 0;  // a watch that hangs may live beside the next
+  static std::atomic<int> calls = 0;  // a hanging monitor may run at the same time as the next one
   if (++calls > 3) {
     while (true) pause();
   }
@@ -107,7 +107,7 @@ Return nvmlGpmSampleGet(Device /*device*/, GpmSample sample) {
 Return nvmlGpmMetricsGet(GpmMetricsGet* get) {
   const int first = *static_cast<int*>(get->sample1);
   const int second = *static_cast<int*>(get->sample2);
-  if (get->version != gpm_version || second != first + 1) return 2;  // the older one comes first
+  if (get->version != gpm_version || second != first + 1) return 2;  // the older sample comes first
   for (unsigned i = 0; i < get->count; ++i) {
     GpmMetricValue& metric = get->metrics.at(i);
     metric.result = success;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints sizes, places and constants of our declarations of NVML, for a comparison with those of
-// nvidia-ml-py.
+// Prints sizes, offsets, and constants of our NVML declarations, to compare with nvidia-ml-py.
 #include "../../src/nvml.h"
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small web server for looking at a run: it answers GET and HEAD, never touches the file system,
-// listens on the loopback unless a token protects it, and bounds what a client can make it do.
+// A small HTTP server. It answers GET and HEAD, does not access the file system, listens on
+// loopback unless a token protects it, and limits the resources of each client.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace flopmeter {
 
 struct HttpRequest {
   std::string path;   ///< "/metrics"
-  std::string query;  ///< what follows "?"
+  std::string query;  ///< text after "?"
 };
 
 struct HttpResponse {
@@ -25,23 +25,23 @@ struct HttpResponse {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;  ///< 0: any free one
+  std::uint16_t port = 0;  ///< 0: a free port
   std::string
-      token{};  ///< clients send "Authorization: Bearer <token>"; needed beyond the loopback
+      token{};  ///< clients must send "Authorization: Bearer <token>"; needed beyond the loopback
   std::vector<std::string>
-      host_names{};  ///< names that clients may use beside localhost, 127.0.0.1 and [::1]
+      host_names{};  ///< names that clients may use in addition to localhost, 127.0.0.1, and [::1]
 };
 
-/// Why `options` may not be used: an address beyond the loopback without a token may not.  Empty:
-/// they may.
+/// Why `options` are refused: an address other than loopback requires a token. Empty if they are
+/// valid.
 std::string refusal(const HttpOptions& options);
 
-/// Serves until it is destroyed, on one thread of its own with all signals blocked.
+/// Serves in a separate thread, with all signals blocked, until destruction.
 class HttpServer {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  /// `handler` runs on the server's thread; what it throws becomes a 500.  Null with `error` set
-  /// where it cannot listen.
+  /// `handler` runs in the server thread; an exception becomes status 500. Returns null and sets
+  /// `error` if it cannot listen.
   static std::unique_ptr<HttpServer> start(const HttpOptions& options,
                                            Handler handler,
                                            std::string& error);

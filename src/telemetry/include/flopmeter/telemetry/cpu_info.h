@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads what /proc and /sys say about the processor.  Only the cores this process may use count:
-// those of its affinity mask, each physical core once, and no more than its cgroup's CPU quota.
+// Reads processor information from /proc and /sys. Counts only the cores that this process may use:
+// physical cores of its affinity mask, limited by the CPU quota of its cgroup.
 #pragma once
 
 #include <flopmeter/core/cpu_info.h>
@@ -11,10 +11,10 @@
 
 namespace flopmeter {
 
-/// `root` is "" for this machine, or a folder that holds a copy of the few files of another.  The
-/// clock is cpufreq's maximum; without cpufreq the "@ 2.10GHz" of the model name; in a virtual
-/// machine the "cpu MHz" that the hypervisor tells.  A bare machine's "cpu MHz" is the clock of the
-/// moment and is not used.
+/// `root` is "" for this machine, or a folder with copies of the files of another machine. The
+/// clock is the maximum of cpufreq; without cpufreq, the "@ 2.10GHz" of the model name; in a
+/// virtual machine, the "cpu MHz" of the hypervisor. On bare metal, "cpu MHz" is the current clock
+/// and is not used.
 Result<CpuInfo> read_cpu_info(const std::string& root = "");
 
 }  // namespace flopmeter

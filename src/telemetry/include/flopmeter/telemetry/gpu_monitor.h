@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an NVIDIA GPU tells about itself through NVML, GPM and DCGM.  The libraries are opened by
-// name when asked for, never linked.  A driver may hang: it is asked on a thread of its own, and
-// given up when it does not answer.
+// Telemetry of an NVIDIA GPU through NVML, GPM, and DCGM. The libraries are loaded at run time. A
+// separate thread calls the driver, because a call may hang; it then gives up.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -16,55 +15,54 @@
 
 namespace flopmeter {
 
-/// One reading; what the GPU does not tell is empty.  Shares are 0 to 1.
+/// One reading; unavailable values are empty. Shares are 0 to 1.
 struct GpuReading {
-  std::optional<double> utilization;  ///< share of the last moments in which any kernel ran
+  std::optional<double> utilization;  ///< share of the last sampling period in which a kernel ran
   std::optional<double> power_watts;
   std::optional<double> sm_clock_hertz;
   std::optional<double> memory_clock_hertz;
-  std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bits of clocks event reasons
+  std::optional<std::uint64_t> throttle_reasons;  ///< NVML bits of clocks event reasons
   std::optional<std::int64_t> memory_used_bytes;
   std::optional<std::int64_t> memory_total_bytes;
-  std::optional<double> sm_active;      ///< share of SM cycles with a warp; this and the rest by
-  std::optional<double> tensor_active;  ///< GPM or DCGM: shares of what each unit can do at best,
-  std::optional<double> fp64_active;    ///< since the reading before
+  std::optional<double> sm_active;      ///< share of SM cycles with a warp. This and the
+  std::optional<double> tensor_active;  ///< following are by GPM or DCGM: shares of the
+  std::optional<double> fp64_active;    ///< maximum since the previous reading
   std::optional<double> fp32_active;
   std::optional<double> fp16_active;
   std::optional<double> dram_active;
 };
 
 struct GpuRequest {
-  std::string uuid;       ///< "GPU-…" as CUDA and NVML have it; empty: the first one
-  bool activity = false;  ///< the units' activity too, by GPM, else by DCGM
+  std::string uuid;       ///< "GPU-…" as in CUDA and NVML; empty: the first GPU
+  bool activity = false;  ///< also read unit activity, by GPM, else by DCGM
   std::string nvml = "libnvidia-ml.so.1";
   std::string dcgm = "libdcgm.so.4";
-  std::chrono::milliseconds interval{100};   ///< between two readings; GPM needs 100 ms
-  std::chrono::milliseconds patience{5000};  ///< longer than this without an answer: given up
+  std::chrono::milliseconds interval{100};   ///< between readings; GPM needs 100 ms
+  std::chrono::milliseconds patience{5000};  ///< give up after this time without an answer
 };
 
-/// Asks a GPU again and again while it lives.  Its members may be called from any thread and never
-/// wait for the driver.
+/// Polls a GPU in a thread. Members are thread-safe and never wait for the driver.
 class GpuMonitor {
  public:
-  /// Starts the thread, which opens the libraries; what fails is told by why_not().
+  /// Starts the thread, which loads the libraries; why_not() returns failures.
   explicit GpuMonitor(const GpuRequest& request);
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
   GpuMonitor(GpuMonitor&&) = delete;
   GpuMonitor& operator=(GpuMonitor&&) = delete;
-  /// A thread that hangs in the driver is left behind.
+  /// Leaves a thread that hangs in the driver behind.
   ~GpuMonitor();
 
-  /// The newest reading; empty before the first one and when the driver has not answered lately.
+  /// The latest reading; empty before the first one and if the driver stopped answering.
   [[nodiscard]] std::optional<GpuReading> latest() const;
-  /// Why there are no readings, or no activity where it was asked for; empty while all is well.
+  /// Why there are no readings, or no requested activity; empty if everything works.
   [[nodiscard]] std::string why_not() const;
-  /// Waits for `more` readings from now on; false when time runs out or none will come.
+  /// Waits for `more` readings; false on timeout or if none will come.
   [[nodiscard]] bool wait(int more, std::chrono::milliseconds timeout) const;
-  /// Seconds at full activity of the tensor, fp64 or fp32 units that add up to what was seen, and
-  /// when it was seen last; empty without activity.
+  /// Accumulated seconds at full activity of the tensor, fp64, and fp32 units, and the time of the
+  /// last reading; empty without activity.
   struct Busy {
-    std::int64_t ns = 0;  ///< monotonic
+    std::int64_t ns = 0;  ///< monotonic clock
     double tensor = 0;
     double fp64 = 0;
     double fp32 = 0;
@@ -77,10 +75,9 @@ class GpuMonitor {
   std::shared_ptr<State> state_;
 };
 
-/// FLOPs from the activity of the units that compute in `dtype`: activity times `peak`.  The watch
-/// must outlive the counters.  An error where the GPU does not tell the activity.
-Result<std::unique_ptr<HardwareCounters>> open_gpu_flop_counters(const GpuMonitor& watch,
-                                                             Dtype dtype,
-                                                             std::optional<FlopsPerSecond> peak);
+/// FLOPs from the activity of the units that compute in `dtype`: activity times `peak`. The monitor
+/// must outlive the counters. An error if the GPU does not report the activity.
+Result<std::unique_ptr<HardwareCounters>> open_gpu_flop_counters(
+    const GpuMonitor& monitor, Dtype dtype, std::optional<FlopsPerSecond> peak);
 
 }  // namespace flopmeter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hardware counters of floating-point operations.  They count what the units retired, whoever asked
-// for it: a hardware figure, never a model's.
+// Hardware counters of floating-point operations. They count retired operations of all callers, so
+// they measure HFU, not MFU.
 #pragma once
 
 #include <flopmeter/core/dtype.h>
@@ -15,13 +15,13 @@
 
 namespace flopmeter {
 
-/// Operations since the counters were opened, at a moment of the monotonic clock.
+/// Operations since the counters were opened, with a timestamp of the monotonic clock.
 struct CounterReading {
   std::int64_t ns = 0;
   double flops = 0;
 };
 
-/// Read by one thread, which is not the training thread: reading enters the kernel.
+/// Not for the training thread, because reading is a system call. Use from one thread.
 class HardwareCounters {
  public:
   HardwareCounters() = default;
@@ -31,26 +31,25 @@ class HardwareCounters {
   HardwareCounters& operator=(HardwareCounters&&) = delete;
   virtual ~HardwareCounters() = default;
 
-  /// Empty when they could not be read this time.
+  /// Empty if this read failed.
   virtual std::optional<CounterReading> read() = 0;
-  /// Waits until a reading holds all work that has ended, where readings come late.
+  /// Waits until a reading includes all finished work, if readings are delayed.
   virtual void settle() {}
-  /// What the operations count as.
+  /// Dtype of the counted operations.
   [[nodiscard]] virtual Dtype dtype() const { return Dtype::fp32; }
 };
 
-/// The counters of this process' threads on the CPU through perf_event_open; else why there are
-/// none.
+/// Counters of this process's threads through perf_event_open; an error states why there are none.
 Result<std::unique_ptr<HardwareCounters>> open_cpu_flop_counters();
 
-/// Work whose FLOPs are known: does it, waits for its end and returns them.
+/// Runs work with known FLOPs, waits for its end, and returns the FLOPs.
 using KnownWork = std::function<Flops()>;
 
-/// Matrix products on the calling thread: known work for a CPU where no framework offers any.
+/// Matmuls on the calling thread: known work for a CPU without a framework.
 Flops multiply_matrices();
 
-/// Known FLOPs over those that the counters saw, the median of a few trials.  An error where they
-/// differ by more than a factor of two: such counters do not see this work.
+/// Known FLOPs divided by counted FLOPs, the median of several trials. An error if they differ by
+/// more than a factor of two: the counters do not see this work.
 Result<double> calibrate(HardwareCounters& counters, const KnownWork& work);
 
 }  // namespace flopmeter

@@ -8,9 +8,9 @@
 
 namespace flopmeter {
 
-/// Whether a thread, or one of the processes that it started (the workers of a data loader), is
-/// running or ready to run at this moment; false where all of them wait for something, empty where
-/// the kernel does not tell.  Some tens of microseconds: not for the training thread.
+/// Whether a thread or one of its child processes (loader workers) runs or is runnable; false if
+/// all wait, empty if the kernel does not expose this. Takes tens of microseconds: not for the
+/// training thread.
 std::optional<bool> thread_or_children_run(pid_t thread, const std::string& root = "/proc");
 
 }  // namespace flopmeter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measured peaks, kept for later runs in the user's cache directory, one entry for each processor,
-// number of threads and torch version.
+// Measured peaks in the user's cache directory, one entry per processor, number of threads, and
+// torch version.
 #pragma once
 
 #include <flopmeter/core/peak_table.h>
@@ -16,9 +16,9 @@ namespace flopmeter {
 
 struct MeasuredPeak {
   Dtype dtype = Dtype::other;
-  FlopsPerSecond rate;                 ///< of the best size
+  FlopsPerSecond rate;                 ///< at the best size
   std::int64_t size = 0;               ///< of the square matrices
-  std::vector<ShapeRate> shapes = {};  ///< and what smaller products reach
+  std::vector<ShapeRate> shapes = {};  ///< rates of smaller matmuls
 };
 
 struct MeasuredMachine {
@@ -26,20 +26,20 @@ struct MeasuredMachine {
   int threads = 0;
   std::string torch;
   std::vector<MeasuredPeak> peaks;
-  std::optional<double> memory_bytes_per_second;  ///< read and written
+  std::optional<double> memory_bytes_per_second;  ///< bytes read and written
 };
 
-/// "AMD EPYC 7763"; "unknown processor" where the system does not say.
+/// "AMD EPYC 7763"; "unknown processor" if the system does not report it.
 std::string processor_name();
 
 /// The measurement as JSON text.
 std::string to_json(const MeasuredMachine& machine);
 
-/// Adds or replaces the machine's entry; returns the file.
+/// Adds or replaces the entry of this machine; returns the file.
 Result<std::string> store_measured_peaks(const MeasuredMachine& machine);
 
-/// The newest measurement of this machine's processor, with that many threads if it is said; an
-/// error says how to get one.
+/// The latest measurement for this processor, and for this number of threads if specified. The
+/// error states how to measure.
 Result<PeakTable> load_measured_peaks(std::optional<int> threads = {});
 
 }  // namespace flopmeter

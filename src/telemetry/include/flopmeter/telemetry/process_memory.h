@@ -7,13 +7,13 @@
 
 namespace flopmeter {
 
-/// Resident memory of a process in bytes, as the kernel has it.
+/// Resident memory of a process in bytes.
 struct ProcessMemory {
   std::optional<std::int64_t> rss{};
   std::optional<std::int64_t> rss_peak{};
 };
 
-/// Reads `<root>/self/status`; what cannot be read is empty.  Some microseconds and three system
+/// Reads `<root>/self/status`; unreadable values are empty. Takes microseconds and three system
 /// calls: not for the training thread.
 ProcessMemory read_process_memory(const std::string& root = "/proc");
 

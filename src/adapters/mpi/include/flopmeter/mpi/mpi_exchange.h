@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MPI programs: which rank this is, and the broadcast of rank 0's measurement.  A program that
-// links this library has its blocking collectives and waits timed through MPI's profiling
-// interface; nothing is called for that.
+// MPI programs: rank, and broadcast of rank 0's measurement. A program that links this library has
+// its blocking collectives and waits timed through MPI's profiling interface, without calls.
 #pragma once
 
 #include <flopmeter/core/exchange.h>
@@ -13,12 +12,12 @@
 
 namespace flopmeter {
 
-/// This process among those of MPI_COMM_WORLD; alone before MPI_Init.
+/// This process in MPI_COMM_WORLD; a world of one before MPI_Init.
 World mpi_world();
 
-/// Broadcasts on a communicator of its own.  A collective: all ranks call it.  An Error unless MPI
-/// was started with MPI_THREAD_MULTIPLE, since the monitor's thread uses it beside the program's.
-/// It may not be used after MPI_Finalize: finish the monitor first.
+/// Broadcasts on a separate communicator. A collective: all ranks must call it. An error unless MPI
+/// was started with MPI_THREAD_MULTIPLE, because the writer thread uses MPI concurrently with the
+/// program. Finish the monitor before MPI_Finalize.
 Result<std::unique_ptr<Exchange>> make_mpi_exchange();
 
 }  // namespace flopmeter
