@@ -23,7 +23,7 @@ build_and_test() {
 
 check_format() { tools/check_format.sh; }
 check_layers() { $python tools/check_layers.py; }
-check_text() { $python tools/check_text.py; }
+check_text() { $python tools/check_text.py && $python tools/check_docs.py; }
 check_release() { tools/build.sh -DFLOPMETER_TESTS=ON && run_ctest release; }
 # C++ unit tests of all modules, one process per module.
 check_unit() {

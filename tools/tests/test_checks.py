@@ -99,3 +99,28 @@ def test_text_counts_banned_phrases_per_folder(repository):
     write(repository, "module/a.py", "to" + "ld = 1  # to" + "ld\n")
     add_all(repository)
     assert run("check_text.py", "--count", repository) == (0, "     2  module\n     2  total\n")
+
+
+PAGE = "# Title\n\nTakes 5 ms; see `make test` and [more](README.md).\n\n```\nmake test  # all\n```\n"
+
+
+@pytest.mark.parametrize("translation, message", [
+    (PAGE.replace("Title", "标题").replace("# all", "# 全部"), None),
+    (PAGE + "\n## Another\n", "headings differ"),
+    (PAGE.replace("5 ms", "6 ms"), "number differs"),
+    (PAGE.replace("`make test`", "`make quick`"), "inline code differs"),
+    (PAGE.replace("make test  #", "make quick  #"), "code block differs"),
+    (PAGE.replace("[more](README.md)", "more"), "link differs"),
+])
+def test_docs_compare_a_translation_with_the_english_page(repository, translation, message):
+    write(repository, "page.md", PAGE)
+    write(repository, "page.zh-CN.md", translation)
+    add_all(repository)
+    code, out = run("check_docs.py", repository)
+    assert (code == 0) if message is None else (code == 1 and message in out), out
+
+
+def test_docs_report_a_broken_link(repository):
+    write(repository, "page.md", "[one](missing.md), [two](README.md#top), [three](https://example.org/x)\n")
+    add_all(repository)
+    assert run("check_docs.py", repository) == (1, "page.md: broken link: missing.md\n")
