@@ -22,7 +22,7 @@ demo: setup ## train a small GPT twice, misconfigured and tuned, and diagnose it
 
 quick: ## format, layers, text, and C++ unit tests (under 1 minute after a build)
 	@tools/setup.sh test
-	@tools/check.sh format layers text unit
+	@tools/check.sh unit+format+layers+text
 
 test: ## all tests that CI runs (about 20 minutes on 2 cores)
 	@tools/setup.sh test

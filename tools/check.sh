@@ -27,13 +27,11 @@ check_text() { $python tools/check_text.py && $python tools/check_docs.py; }
 check_release() { tools/build.sh -DFLOPMETER_TESTS=ON && run_ctest release; }
 # C++ unit tests of all modules, one process per module.
 check_unit() {
-  local modules module failed=0
+  local modules
   mapfile -t modules < <(git ls-files -- 'src/*/tests/*_test.cpp' | cut -d/ -f2 | grep -v adapters | sort -u)
   tools/build.sh -DFLOPMETER_TESTS=ON --target $(printf "flopmeter_%s_tests " "${modules[@]}") || return
-  for module in "${modules[@]}"; do
-    "build/release/src/$module/flopmeter_${module}_tests" --gtest_brief=1 || failed=1
-  done
-  return $failed
+  printf '%s\n' "${modules[@]}" |
+    xargs -P "$jobs" -I{} timeout 300 build/release/src/{}/flopmeter_{}_tests --gtest_brief=1
 }
 # With sanitizers: the modules that own memory, threads, and files. FLOPMETER_LONG=1: all modules.
 check_dev() {
