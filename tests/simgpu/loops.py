@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training loops on the simulated device, each with one cause of lost time, and the truth about them.
+
+    truth = run("item10", steps=30)                     # the loop with its cause
+    truth = run("item10", steps=30, fixed=True)         # the same loop with the cause removed
+    truth = run("item10", wrap=lambda model, optimizer, loader: monitor.wrap(loader))
+"""
+
+from dataclasses import dataclass, field, fields
+
+import simgpu
+from training import Options, train
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop: what it does, how it differs from the plain loop, and what removes its cause."""
+
+    about: str
+    changes: dict = field(default_factory=dict)  # of Options, or settings of the device
+    fix: dict = field(default_factory=dict)
+    finding: str = ""  # the rule that should fire first; empty: none
+
+
+SMALL = {"width": 512, "heads": 8, "rows": 2, "length": 256, "vocabulary": 1024}
+SLOW_LINK = {"pinned_gbs": 1.0, "pageable_gbs": 1.0}
+
+LOOPS = {
+    "none": Loop("no synchronization at all"),
+    "unlimited_queue": Loop("the launch queue never fills", {"queue_depth": 1e9}),
+    "item1": Loop("loss.item() every step", {"item_every": 1}, {"item_every": 0}),
+    "item10": Loop("loss.item() every 10 steps", {"item_every": 10}, {"item_every": 0}),
+    "clip_item": Loop("gradient clipping that reads the norm", {"clip": "item"}, {"clip": "device"}),
+    "item_slow_loop": Loop(
+        "loss.item() every step, then 15 ms of loop code",
+        {"item_every": 1, "loop_seconds": 0.015},
+        {"item_every": 0, "loop_seconds": 0.0},
+        "loop",
+    ),
+    "loader_hidden": Loop("a loader of 20 ms, hidden by the queue", {"loader_seconds": 0.02}),
+    "loader_half": Loop(
+        "a loader of 60 ms, partly hidden", {"loader_seconds": 0.06}, {"loader_seconds": 0.0}, "data_loading"
+    ),
+    "loader_exposed": Loop(
+        "a loader of 40 ms after a synchronization every step: all of it is exposed",
+        {"loader_seconds": 0.04, "item_every": 1},
+        {"loader_seconds": 0.0, "item_every": 1},
+        "data_loading",
+    ),
+    "loader_cpu": Loop(
+        "2 loader workers that burn 250 ms of CPU per batch",
+        {"workers": 2, "worker_cpu_seconds": 0.25},
+        {"worker_cpu_seconds": 0.0},
+        "cpu_bound",
+    ),
+    "eager_attention": Loop(
+        "attention written out where a fused kernel exists", {"fused": False}, {"fused": True}, "poor_implementation"
+    ),
+    "launch_bound": Loop("a tiny model: the host is the limit", SMALL, {"graph": True}, "launch_overhead"),
+    "copy_pageable": Loop(
+        "12.6 ms of copies from pageable memory each step",
+        {"features": "pageable", **SLOW_LINK},
+        {"features": ""},
+        "host_to_device",
+    ),
+    "copy_pinned": Loop(
+        "12.6 ms of non-blocking copies from pinned memory each step",
+        {"features": "pinned", **SLOW_LINK},
+        {"features": "prefetch"},
+        "host_to_device",
+    ),
+    "copy_prefetch": Loop(
+        "the same copies on a side stream, one step ahead", {"features": "prefetch", **SLOW_LINK}, {"features": ""}
+    ),
+    "ddp_fast": Loop("data parallel over a fast network", {"ddp": True, "network_gbs": 200.0}, {"ddp": False}),
+    "ddp_slow": Loop(
+        "data parallel over a slow network", {"ddp": True, "network_gbs": 8.0}, {"network_gbs": 200.0}, "communication"
+    ),
+    "evaluation": Loop("evaluation every 5 steps", {"evaluate_every": 5}, {"evaluate_every": 0}),
+    "checkpoint": Loop("a checkpoint every 5 steps", {"checkpoint_every": 5}, {"checkpoint_every": 0}),
+    "accumulate_padding": Loop(
+        "gradient accumulation over 3 micro-batches with 40 % padding",
+        {"accumulate": 3, "padding": 0.4, "length": 512},
+        {"padding": 0.0},
+        "padding",
+    ),
+    "graph": Loop("forward and backward captured once and replayed", {"graph": True}),
+    "graph_launch_bound": Loop("a tiny model, captured and replayed", {"graph": True, **SMALL}),
+    "compile": Loop('torch.compile(backend="aot_eager")', {"compile": "aot_eager"}),
+}
+
+# Real values on the CPU need a model that is small in every way.
+TINY = {"layers": 2, "width": 32, "heads": 2, "vocabulary": 64, "rows": 2, "length": 16, "dtype": "float32"}
+
+
+def run(name, steps=20, wrap=None, fixed=False, values=False, device="simgpu", **changes):
+    """Runs loop `name` and returns its Truth; with `values` a tiny model computes real losses (`truth.losses`).
+
+    `wrap(model, optimizer, loader)` returns the loader to iterate. `changes` override options and settings.
+    """
+    loop = LOOPS[name]
+    wanted = {**loop.changes, **(loop.fix if fixed else {}), **(TINY if values else {}), **changes}
+    names = {option.name for option in fields(Options)}
+    options = Options(**{key: value for key, value in wanted.items() if key in names})
+    settings = {key: value for key, value in wanted.items() if key not in names}
+    old = simgpu.configure(values=values, **settings)
+    try:
+        simgpu.reset()
+        losses = train(options, steps, wrap, device)
+        truth = simgpu.truth()
+        truth.losses = [loss.item() for loss in losses] if values else []
+        return truth
+    finally:
+        simgpu.configure(**old)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one training loop behind all of loops.py, with marks where phases begin."""
+
+import contextlib
+import io
+import time
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from simgpu import mark
+from torch.utils.data import DataLoader, Dataset
+
+from model import GPT
+
+
+@dataclass
+class Options:
+    """The plain loop; loops.py changes one thing or two."""
+
+    layers: int = 4
+    width: int = 1536
+    heads: int = 12
+    vocabulary: int = 8192
+    rows: int = 4
+    length: int = 1024
+    dtype: str = "bfloat16"
+    fused: bool = True
+    item_every: int = 0
+    clip: str = ""  # "item": reads the norm on the host; "device": does not
+    loop_seconds: float = 0.0  # of the loop's own code
+    loader_seconds: float = 0.0  # that loading a batch takes on the training thread
+    workers: int = 0
+    worker_cpu_seconds: float = 0.0
+    features: str = ""  # large inputs: "pageable", "pinned", "prefetch" (pinned, on a side stream)
+    accumulate: int = 1
+    padding: float = 0.0  # share of each row
+    evaluate_every: int = 0
+    checkpoint_every: int = 0
+    ddp: bool = False
+    graph: bool = False
+    compile: str = ""
+    skip: int = 0  # batches at the start that are not trained on
+
+
+class Batches(Dataset):
+    """Random tokens; the same for the same index."""
+
+    def __init__(self, options, count):
+        self.options, self.count = options, count
+        self.features = None
+        if options.features:
+            self.features = torch.zeros(
+                options.rows, options.length, options.width, dtype=getattr(torch, options.dtype)
+            )
+            if options.features != "pageable":
+                self.features = self.features.pin_memory()
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        o = self.options
+        if o.loader_seconds:
+            time.sleep(o.loader_seconds)
+        end = time.thread_time() + o.worker_cpu_seconds
+        while time.thread_time() < end:
+            pass
+        generator = torch.Generator().manual_seed(index)
+        ids = torch.randint(o.vocabulary, (o.rows, o.length + 1), generator=generator)
+        batch = {"input_ids": ids[:, :-1].contiguous(), "labels": ids[:, 1:].contiguous()}
+        if o.padding:
+            real = round(o.length * (1 - o.padding))
+            batch["attention_mask"] = torch.ones(o.rows, o.length, dtype=torch.long)
+            batch["attention_mask"][:, real:] = 0
+            batch["labels"][:, real:] = -100
+        if self.features is not None:
+            batch["features"] = self.features
+        return batch
+
+
+def to_device(batch, device):
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+
+
+class Prefetcher:
+    """Copies the next batch on a side stream while the current one is computed."""
+
+    def __init__(self, batches, device):
+        self.batches, self.device, self.side = batches, device, torch.Stream(device)
+        self.ready = None
+        self.copied = torch.Event(device)
+        self.load()
+
+    def load(self):
+        batch = next(self.batches, None)
+        with self.side:
+            self.ready = batch and to_device(batch, self.device)
+            self.copied.record(self.side)
+
+    def __next__(self):
+        torch.accelerator.current_stream().wait_event(self.copied)
+        batch = self.ready
+        self.load()
+        return batch
+
+
+class EagerStep:
+    """Forward and backward of one micro-batch, launch by launch."""
+
+    def __init__(self, model, accumulate):
+        self.model, self.accumulate = model, accumulate
+
+    def __call__(self, batch):
+        mark("forward")
+        loss = self.model(**batch)
+        mark("backward")
+        (loss / self.accumulate if self.accumulate > 1 else loss).backward()
+        return loss.detach()
+
+
+class GraphStep:
+    """Forward and backward captured into a graph: inputs are copied into its buffers, one launch replays it."""
+
+    def __init__(self, model, batch):
+        self.inputs = {name: tensor.clone() for name, tensor in batch.items()}
+        side = torch.simgpu.Stream()
+        side.wait_stream(torch.simgpu.current_stream())
+        with side:  # gradients get their memory
+            model(**self.inputs).backward()
+        torch.simgpu.current_stream().wait_stream(side)
+        for parameter in model.parameters():
+            parameter.grad.zero_()
+        self.graph = torch.simgpu.CUDAGraph()
+        with torch.simgpu.graph(self.graph):
+            for parameter in model.parameters():
+                parameter.grad.zero_()
+            self.loss = model(**self.inputs)
+            self.loss.backward()
+
+    def __call__(self, batch):
+        mark("forward")
+        for name, tensor in batch.items():
+            self.inputs[name].copy_(tensor)
+        self.graph.replay()
+        return self.loss.detach().clone()
+
+
+def make_model(options, device):
+    torch.manual_seed(0)
+    with torch.device(device):
+        model = GPT(
+            options.layers, options.width, options.heads, options.vocabulary, options.length, options.fused
+        ).to(getattr(torch, options.dtype))
+    if options.compile:
+        model = torch.compile(model, backend=options.compile)
+    return model
+
+
+@contextlib.contextmanager
+def data_parallel(model, options):
+    """The model in DistributedDataParallel, in a group of this process alone unless one exists."""
+    if not options.ddp:
+        yield model
+        return
+    own = not dist.is_initialized()
+    if own:
+        dist.init_process_group("simccl", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        yield torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    finally:
+        if own:
+            dist.destroy_process_group()
+
+
+def clip(model, how):
+    mark("clip")
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    if how == "item":
+        norm.item()
+
+
+def evaluate(model, batch):
+    mark("evaluation")
+    model.eval()
+    with torch.no_grad():
+        total = sum(model(**batch) for _ in range(4))
+    total.item()
+    model.train()
+
+
+def save_checkpoint(model):
+    """Writes the first block; serializing takes host time, and copying it waits for the device."""
+    mark("checkpoint")
+    part = next(module for name, module in model.named_modules() if name.endswith("blocks.0"))
+    torch.save(part.state_dict(), io.BytesIO())
+    time.sleep(0.05)
+
+
+def train(options, steps, wrap=None, device="simgpu"):
+    """Trains and returns the losses as tensors of the device."""
+    base = make_model(options, device)
+    with data_parallel(base, options) as model:
+        optimizer = torch.optim.AdamW(base.parameters(), lr=1e-3)
+        loader = DataLoader(
+            Batches(options, 2 + options.skip + steps * options.accumulate), batch_size=None, num_workers=options.workers
+        )
+        batches = iter(wrap(model, optimizer, loader) if wrap else loader)
+        for _ in range(options.skip):
+            next(batches)
+        run_step = EagerStep(model, options.accumulate)
+        if options.graph:
+            run_step = GraphStep(model, to_device(next(batches), device))
+        prefetch = options.features == "prefetch"
+        if prefetch:
+            batches = Prefetcher(batches, device)
+        losses = []
+        for step in range(steps):
+            mark("step")
+            for _ in range(options.accumulate):
+                mark("data")
+                batch = next(batches)
+                if not prefetch:
+                    mark("copy")
+                    batch = to_device(batch, device)
+                loss = run_step(batch)
+            if options.clip:
+                clip(base, options.clip)
+            mark("optimizer")
+            optimizer.step()
+            mark("loop")
+            if not options.graph:  # the graph clears its gradients itself
+                optimizer.zero_grad()
+            losses.append(loss)
+            if options.item_every and (step + 1) % options.item_every == 0:
+                loss.item()
+            if options.loop_seconds:
+                time.sleep(options.loop_seconds)
+            if options.evaluate_every and (step + 1) % options.evaluate_every == 0:
+                evaluate(model, batch)
+            if options.checkpoint_every and (step + 1) % options.checkpoint_every == 0:
+                save_checkpoint(base)
+        mark("end")
+        return losses
