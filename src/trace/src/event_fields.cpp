@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "event_fields.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace flopmeter {
+namespace {
+
+using Field = std::string_view EventFields::*;
+
+struct Key {
+  std::string_view name;
+  Field field;
+};
+
+constexpr auto event_keys = std::to_array<Key>({{"ph", &EventFields::phase},
+                                                {"cat", &EventFields::category},
+                                                {"name", &EventFields::name},
+                                                {"pid", &EventFields::pid},
+                                                {"tid", &EventFields::tid},
+                                                {"ts", &EventFields::start},
+                                                {"dur", &EventFields::duration}});
+
+// torch 1.8 writes the first letter of some in lower case.
+constexpr auto argument_keys = std::to_array<Key>({
+    {"correlation", &EventFields::correlation},
+    {"External id", &EventFields::external_id},
+    {"external id", &EventFields::external_id},
+    {"stream", &EventFields::stream},
+    {"device", &EventFields::device},
+    {"bytes", &EventFields::bytes},
+    {"Sequence number", &EventFields::sequence},
+    {"sequence number", &EventFields::sequence},
+    {"Input Dims", &EventFields::dims},
+    {"Input dims", &EventFields::dims},
+    {"Input type", &EventFields::types},
+    {"Concrete Inputs", &EventFields::concrete},
+    {"Collective name", &EventFields::collective},
+    {"In msg nelems", &EventFields::in_elements},
+    {"Out msg nelems", &EventFields::out_elements},
+    {"dtype", &EventFields::dtype},
+    {"Group size", &EventFields::group_size},
+    {"Process Group Name", &EventFields::group},
+    {"Seq", &EventFields::collective_sequence},
+});
+
+/// Keys by length: most keys of an event are told apart by it.
+template <std::size_t count>
+class KeyTable {
+ public:
+  constexpr explicit KeyTable(const std::array<Key, count>& keys) : keys_(keys) {
+    std::sort(keys_.begin(), keys_.end(), [](const Key& a, const Key& b) {
+      return a.name.size() < b.name.size();
+    });
+    for (const Key& key : keys_) {
+      for (std::size_t size = key.name.size() + 1; size < first_.size(); ++size) ++first_[size];
+    }
+  }
+  /// Null if it is no key of the table.
+  [[nodiscard]] const Key* find(std::string_view name) const {
+    if (name.size() + 1 >= first_.size()) return nullptr;
+    for (std::size_t i = first_[name.size()]; i < first_[name.size() + 1]; ++i) {
+      if (std::memcmp(keys_[i].name.data(), name.data(), name.size()) == 0) return &keys_[i];
+    }
+    return nullptr;
+  }
+
+ private:
+  std::array<Key, count> keys_;
+  std::array<std::uint8_t, 21> first_{};  // index of the first key that is as long as the index
+};
+
+constexpr KeyTable event_table{event_keys};
+constexpr KeyTable argument_table{argument_keys};
+
+bool read_arguments(JsonCursor& cursor, EventFields& fields) {
+  if (cursor.peek() != '{') return cursor.skip_value();  // null
+  cursor.take('{');
+  if (cursor.take('}')) return true;
+  do {
+    std::string_view name;
+    std::string_view value;
+    if (!cursor.key(name) || !cursor.value(value)) return false;
+    if (const Key* key = argument_table.find(name)) fields.*(key->field) = value;
+  } while (cursor.take(','));
+  return cursor.take('}');
+}
+
+}  // namespace
+
+bool read_event(JsonCursor& cursor, EventFields& fields) {
+  if (!cursor.take('{')) return false;
+  if (cursor.take('}')) return true;
+  do {
+    std::string_view name;
+    if (!cursor.key(name)) return false;
+    if (name == "args") {
+      if (!read_arguments(cursor, fields)) return false;
+      continue;
+    }
+    std::string_view value;
+    if (!cursor.value(value)) return false;
+    if (const Key* key = event_table.find(name)) fields.*(key->field) = value;
+  } while (cursor.take(','));
+  return cursor.take('}');
+}
+
+bool is_event_start(std::string_view text, std::size_t at) {
+  JsonCursor cursor{text, at};
+  if (!cursor.take('{') || cursor.peek() != '"') return false;
+  constexpr std::size_t longest_key = 8;
+  JsonCursor key{text.substr(0, std::min(text.size(), cursor.position() + longest_key + 4)),
+                 cursor.position()};
+  std::string_view name;
+  if (!key.key(name)) return false;
+  return event_table.find(name) != nullptr || name == "args" || name == "id" || name == "s" ||
+         name == "bp";
+}
+
+std::size_t find_event(std::string_view text, std::size_t from) {
+  for (std::size_t at = text.find('{', from); at != std::string_view::npos;
+       at = text.find('{', at + 1)) {
+    std::size_t before = at;
+    while (before > 0 && (text[before - 1] == ' ' || text[before - 1] == '\n' ||
+                          text[before - 1] == '\r' || text[before - 1] == '\t')) {
+      --before;
+    }
+    const bool in_list = before > 0 && (text[before - 1] == ',' || text[before - 1] == '[');
+    if (in_list && is_event_start(text, at)) return at;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inflate.h"
+
+#include <libdeflate.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+
+namespace flopmeter {
+namespace {
+
+bool starts_member(std::string_view data) {
+  return data.starts_with("\x1f\x8b");
+}
+
+/// Deflate never expands by more than this.
+constexpr std::size_t largest_ratio = 1032;
+
+/// As much address space as `size` bytes can inflate to, or as the machine has memory.  Pages cost
+/// nothing until they are written.
+MappedMemory reserve_for(std::size_t size) {
+  const auto pages = static_cast<std::size_t>(std::max(sysconf(_SC_PHYS_PAGES), 1L));
+  const std::size_t memory = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t most = std::min(size, memory / largest_ratio) * largest_ratio + 65536;
+  void* const address = mmap(nullptr,
+                             most,
+                             PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                             -1,
+                             0);
+  return address == MAP_FAILED ? MappedMemory{} : MappedMemory{address, most};
+}
+
+/// The size of what all members inflate to; empty if some member is damaged.
+std::optional<std::size_t> inflate_whole(std::string_view data, const MappedMemory& out) {
+  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater{
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor};
+  if (!inflater) return std::nullopt;
+  std::size_t written = 0;
+  while (starts_member(data)) {
+    std::size_t used = 0;
+    std::size_t produced = 0;
+    const libdeflate_result result = libdeflate_gzip_decompress_ex(inflater.get(),
+                                                                   data.data(),
+                                                                   data.size(),
+                                                                   out.data() + written,
+                                                                   out.size() - written,
+                                                                   &used,
+                                                                   &produced);
+    if (result != LIBDEFLATE_SUCCESS) return std::nullopt;
+    written += produced;
+    data.remove_prefix(used);
+  }
+  return written;
+}
+
+/// What can be inflated before the data ends or is corrupt.
+std::size_t inflate_readable(std::string_view data, const MappedMemory& out) {
+  z_stream stream{};
+  constexpr int gzip_only = 16 + MAX_WBITS;
+  if (inflateInit2(&stream, gzip_only) != Z_OK) return 0;
+  constexpr std::size_t most = std::numeric_limits<uInt>::max();
+  std::size_t written = 0;
+  std::size_t read = 0;
+  int result = Z_OK;
+  while (result == Z_OK && written < out.size()) {
+    // zlib's interface takes a pointer to non-const but does not write through it.
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data() + read));
+    stream.avail_in = static_cast<uInt>(std::min(data.size() - read, most));
+    stream.next_out = reinterpret_cast<Bytef*>(out.data() + written);
+    stream.avail_out = static_cast<uInt>(std::min(out.size() - written, most));
+    const uInt in_before = stream.avail_in;
+    const uInt out_before = stream.avail_out;
+    result = inflate(&stream, Z_NO_FLUSH);
+    read += in_before - stream.avail_in;
+    written += out_before - stream.avail_out;
+    if (result == Z_STREAM_END && starts_member(data.substr(read))) result = inflateReset(&stream);
+  }
+  inflateEnd(&stream);
+  return written;
+}
+
+}  // namespace
+
+Result<InputFile> inflate_gzip(std::string_view data) {
+  InputFile file;
+  file.memory = reserve_for(data.size());
+  if (file.memory.data() == nullptr) return Error{ErrorCode::io_error, "not enough memory"};
+  std::optional<std::size_t> size = inflate_whole(data, file.memory);
+  if (!size) {
+    file.damaged = true;
+    size = inflate_readable(data, file.memory);
+  }
+  file.text = {file.memory.data(), *size};
+  return file;
+}
+
+}  // namespace flopmeter

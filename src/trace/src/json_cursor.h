@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JsonCursor: moves forward over JSON text without copying it.  Real traces contain what JSON does
+// not allow (bare nan, raw control characters, broken UTF-8, quotes inside names), so the cursor
+// checks only the structure it steps over; a value that is not needed may be any text.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace flopmeter {
+
+/// Functions return false if the text does not continue as asked; the position is then undefined.
+class JsonCursor {
+ public:
+  explicit JsonCursor(std::string_view text, std::size_t position = 0)
+      : begin_(text.data()), at_(begin_ + position), end_(begin_ + text.size()) {}
+
+  [[nodiscard]] std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
+  void move_to(std::size_t position) { at_ = begin_ + position; }
+  [[nodiscard]] bool at_end() {
+    skip_blanks();
+    return at_ == end_;
+  }
+
+  /// The next character that is not blank; 0 at the end.
+  char peek() {
+    skip_blanks();
+    return at_ == end_ ? '\0' : *at_;
+  }
+  bool take(char expected) {
+    if (peek() != expected) return false;
+    ++at_;
+    return true;
+  }
+
+  /// The text between the quotes, escapes as they are.
+  bool string(std::string_view& content) {
+    return take('"') && string_after_quote(content);
+  }
+  /// A key and its colon.
+  bool key(std::string_view& name) { return string(name) && take(':'); }
+
+  /// A string without its quotes, a number or word, or the whole text of an object or array.
+  bool value(std::string_view& text) {
+    const char first = peek();
+    if (first == '"') {
+      ++at_;
+      return string_after_quote(text);
+    }
+    const char* const from = at_;
+    if (first == '{' || first == '[') {
+      if (!skip_nested()) return false;
+    } else if (!skip_word()) {
+      return false;
+    }
+    text = {from, static_cast<std::size_t>(at_ - from)};
+    return true;
+  }
+  bool skip_value() {
+    std::string_view ignored;
+    return value(ignored);
+  }
+
+  /// Steps over the rest of an object or array that is `depth` levels deep.
+  bool skip_to_close(int depth);
+
+ private:
+  static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+  void skip_blanks() {
+    while (at_ != end_ && is_blank(*at_)) ++at_;
+  }
+  bool string_after_quote(std::string_view& content) {
+    const char* const from = at_;
+    for (;;) {
+      const auto* quote = static_cast<const char*>(
+          std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_)));
+      if (quote == nullptr) return false;
+      at_ = quote + 1;
+      const char* before = quote;
+      while (before != from && before[-1] == '\\') --before;
+      if ((quote - before) % 2 == 0) {
+        content = {from, static_cast<std::size_t>(quote - from)};
+        return true;
+      }
+    }
+  }
+  bool skip_word();
+  bool skip_nested() {
+    ++at_;
+    return skip_to_close(1);
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+};
+
+/// The content of a JSON string with its escapes resolved; an escape that JSON does not know stays
+/// as it is.
+std::string unescape_json(std::string_view content);
+
+}  // namespace flopmeter
