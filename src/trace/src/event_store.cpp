@@ -2,6 +2,7 @@
 #include "event_store.h"
 
 #include "numbers.h"
+#include "old_convolutions.h"
 
 #include <flopmeter/catalog/op_rule.h>
 
@@ -181,13 +182,11 @@ void EventStore::add_host_event(const EventFields& fields, HostKind kind, EventB
                   .kind = kind};
   // Old versions have no category of its own for it.
   if (fields.name.starts_with("ProfilerStep#")) event.kind = HostKind::annotation;
-  if (event.kind == HostKind::op && !fields.dims.empty()) {
+  if (event.kind == HostKind::op && !fields.dims.empty() && has_flop_cost(event.name)) {
     block.has_shapes = true;
-    if (has_flop_cost(event.name)) {
-      event.dims = texts_.id(fields.dims);
-      event.types = text_or_none(fields.types);
-      event.concrete = text_or_none(fields.concrete);
-    }
+    event.dims = texts_.id(fields.dims);
+    event.types = text_or_none(fields.types);
+    event.concrete = text_or_none(fields.concrete);
   }
   block.host_events.push_back(event);
 }
@@ -204,7 +203,10 @@ std::uint32_t EventStore::thread_of(const EventFields& fields) {
 bool EventStore::has_flop_cost(TextId name) {
   if (name >= costs_.size()) costs_.resize(std::size_t{name} + 1, -1);
   std::int8_t& known = costs_[name];
-  if (known < 0) known = find_op_rule(texts_[name]) != nullptr ? 1 : 0;
+  if (known < 0) {
+    const std::string_view text = texts_[name];
+    known = find_op_rule(text) != nullptr || is_old_convolution_backward(text) ? 1 : 0;
+  }
   return known == 1;
 }
 

@@ -38,8 +38,8 @@ std::optional<int> small_number(std::string_view text) {
 bool read_devices(JsonCursor& cursor, Trace& trace) {
   if (cursor.peek() != '[') return cursor.skip_value();
   cursor.take('[');
-  if (cursor.take(']')) return true;
   do {
+    if (cursor.peek() == ']') break;  // also behind a comma
     TraceDevice device;
     const bool read = read_members(cursor, [&](std::string_view name, std::string_view value) {
       if (name == "id") device.id = parse_id(value);

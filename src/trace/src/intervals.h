@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time of a device went.  Kernels of several streams overlap; every nanosecond of a window
-// belongs to the first class of this order that runs in it: compute, communication, memcpy, memset,
-// and idle if none does.
+// Unions of device work: the split of a window's time, and the gaps in it.
 #pragma once
 
-#include <flopmeter/trace/trace.h>
+#include <flopmeter/trace/trace_report.h>
 
-#include <array>
 #include <span>
 #include <vector>
 
 namespace flopmeter {
-
-struct TimeWindow {
-  TraceNs start = 0;
-  TraceNs end = 0;
-  [[nodiscard]] TraceNs length() const { return end - start; }
-};
-
-/// `exposed` and `idle` sum to the window.
-struct TimeSplit {
-  TraceNs window = 0;
-  std::array<TraceNs, device_class_count> total{};    ///< by DeviceClass, overlapped or not
-  std::array<TraceNs, device_class_count> exposed{};  ///< by DeviceClass, not covered by a class before it
-  TraceNs idle = 0;
-};
 
 /// A time without any device work, and the event that ends it.
 struct IdleGap {

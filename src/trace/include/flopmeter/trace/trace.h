@@ -100,7 +100,7 @@ struct Trace {
   std::int64_t events = 0;        ///< in the file, of any kind
   std::int64_t skipped_events = 0;
   bool truncated = false;   ///< the file ends early
-  bool has_shapes = false;  ///< some operator states the shapes of its inputs
+  bool has_shapes = false;  ///< some operator with a FLOP cost states the shapes of its inputs
 
   [[nodiscard]] std::string_view text(TextId id) const {
     return id == no_text ? std::string_view{} : std::string_view{texts[id]};

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// flopmeter trace: analyzes traces of the PyTorch profiler like a live run.
+#include "../command.h"
+#include "../peak_argument.h"
+#include "../trace_argument.h"
+#include "../trace_text.h"
+
+#include <flopmeter/trace/trace_report.h>
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace flopmeter {
+namespace {
+
+struct Options {
+  std::vector<std::string> paths;
+  std::string device;
+  std::string peak;
+  std::string dtype = "bf16";
+  int rank = -1;
+  bool json = false;
+};
+
+Exit run(const Options& options) {
+  PeakArgument argument{.device = options.device, .dtype = options.dtype, .peak = options.peak};
+  const auto peaks = argument.table();
+  if (!peaks) return refuse(peaks.error());
+  auto report = read_trace_arguments(options.paths, {.peaks = *peaks});
+  if (!report) return refuse(report.error());
+  if (options.rank >= 0) {
+    std::erase_if(report->ranks,
+                  [&](const DeviceReport& one) { return one.rank != options.rank; });
+    if (report->ranks.empty()) {
+      return refuse({ErrorCode::not_found,
+                     "--rank " + std::to_string(options.rank) + ": no trace is of this rank"});
+    }
+    *report = merge_ranks(std::move(report->ranks));
+  }
+  if (!options.json) return print(trace_text(*report));
+  return print_json([&](JsonWriter& json) {
+    json.begin_object();
+    write_json_members(json, *report);
+    json.end_object();
+  });
+}
+
+std::function<Exit()> set_up(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  Options& o = *options;
+  app.add_option("files", o.paths, "traces, or directories that hold them")->required();
+  app.add_option("--device", o.device, "the device, if the trace does not name it")
+      ->check(check_not_empty);
+  app.add_option("--peak", o.peak, "its peak in TFLOP/s, or measured");
+  app.add_option("--dtype", o.dtype, "the dtype that --peak is for")->capture_default_str();
+  app.add_option("--rank", o.rank, "report this rank only")->check(CLI::NonNegativeNumber);
+  app.add_flag("--json", o.json, "as JSON");
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+extern constinit const Command command_trace{
+    .name = "trace",
+    .help = "Analyze traces of the PyTorch profiler: MFU, time budget, findings",
+    .order = 9,
+    .set_up = set_up};
+
+}  // namespace flopmeter

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a trace shows about each device: where its time went, the FLOPs of its steps, and its
+// collectives.  The operator profile and the step records are those of a live run, so that the same
+// analysis reads both.
+#pragma once
+
+#include <flopmeter/core/op_profile.h>
+#include <flopmeter/core/peak_table.h>
+#include <flopmeter/core/step_record.h>
+#include <flopmeter/core/units.h>
+#include <flopmeter/trace/trace.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// An interval of a trace's clock.
+struct TimeWindow {
+  TraceNs start = 0;
+  TraceNs end = 0;
+  [[nodiscard]] TraceNs length() const { return end - start; }
+};
+
+/// Where the time of a window went.  Kernels of several streams overlap; every nanosecond belongs to
+/// the first class of DeviceClass that runs in it, or to `idle`.  `exposed` and `idle` sum to the
+/// window.
+struct TimeSplit {
+  TraceNs window = 0;
+  std::array<TraceNs, device_class_count> total{};  ///< by DeviceClass, overlapped or not
+  std::array<TraceNs, device_class_count> exposed{};
+  TraceNs idle = 0;
+};
+
+/// Why a device ran nothing, judged by the launch of the work that ended the idle time.
+enum class IdleCause : std::uint8_t {
+  data_loading,      ///< the launching thread waited for its data loader
+  synchronization,   ///< it waited for the device
+  allocation,        ///< it allocated or freed device memory
+  launch,            ///< it had not come to the launch yet: Python and the dispatcher
+  launch_in_flight,  ///< the launch had begun
+  queued,            ///< the launch was done: a dependency, or the device's own latency
+  unknown,           ///< the launch is not in the trace
+};
+inline constexpr std::size_t idle_cause_count = 7;
+std::string_view to_string(IdleCause cause);
+
+/// Idle time by cause; sums to the idle time of its window.
+struct IdleTimes {
+  std::array<TraceNs, idle_cause_count> time{};
+  std::array<std::int64_t, idle_cause_count> gaps{};
+};
+
+/// Exact integers.
+struct TraceFlops {
+  Flops model;
+  Flops hardware;
+  std::array<WideInt, dtype_count> model_by_dtype{};
+  std::array<WideInt, dtype_count> hardware_by_dtype{};
+};
+
+struct TraceStepReport {
+  std::string name;  ///< "ProfilerStep#5"
+  TimeWindow host;
+  /// From the last work of the steps before to the last work that the step launched; empty if it
+  /// launched none.
+  std::optional<TimeWindow> device;
+  std::optional<TraceFlops> flops;  ///< empty if the trace has no shapes
+  std::optional<double> mfu;
+  TimeSplit split;  ///< of the device's interval
+  IdleTimes idle;
+};
+
+struct CollectiveSummary {
+  std::string kind;  ///< "allreduce"
+  std::string dtype;
+  std::int64_t count = 0;
+  std::optional<Bytes> bytes;  ///< of one call: its larger side
+  std::optional<std::int64_t> group_size;
+  TraceNs time = 0;  ///< of all calls
+  /// Bytes that each link carries per second, as nccl-tests defines it; the time includes waiting.
+  std::optional<double> bus_bytes_per_second;
+};
+
+struct UnsupportedOp {
+  std::string op;
+  std::int64_t calls = 0;
+  TraceNs time = 0;
+};
+
+/// A collective on one rank, for comparison with the same one on other ranks.
+struct CollectiveCall {
+  std::string group;
+  std::string kind;
+  std::int64_t sequence = no_id;
+  TimeWindow time;  ///< nanoseconds since 1970 if the trace states its base time
+};
+
+/// One device of one file.
+struct DeviceReport {
+  std::string file;
+  std::optional<int> rank;
+  std::optional<int> world_size;
+  std::optional<std::int32_t> device_index;  ///< empty if the trace has no device work
+  std::optional<std::string> device_name;
+  std::optional<PeakTable> peaks;  ///< empty if the device is not known
+
+  std::int64_t events = 0;
+  std::int64_t skipped_events = 0;
+  std::int64_t kernels = 0;
+  std::int64_t memcpys = 0;
+  std::int64_t memsets = 0;
+  std::int64_t carried_over = 0;  ///< device events launched before the recording began
+
+  std::vector<TraceStepReport> steps;
+  TimeWindow span;  ///< first to last device work
+  TimeSplit split;
+  IdleTimes idle;
+  std::optional<TraceFlops> flops;  ///< of all executed operators; empty without shapes
+  std::optional<double> coverage;   ///< device time of counted operators / compute time
+  std::vector<UnsupportedOp> unsupported;
+  std::vector<CollectiveSummary> collectives;
+  std::vector<CollectiveCall> collective_calls;
+  std::optional<double> mfu;  ///< of the steps, or of `span` if there are none
+
+  std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
+  std::vector<StepRecord> records;  ///< likewise
+  std::vector<std::string> notes;  ///< what was skipped or is not known, one sentence each
+};
+
+/// The rank that the others wait for.
+struct TraceStraggler {
+  int rank = 0;
+  Seconds wait;  ///< that the other ranks spent waiting, on average
+};
+
+struct TraceReport {
+  std::vector<DeviceReport> ranks;
+  std::optional<double> mfu;
+  std::optional<TraceStraggler> straggler;
+  std::vector<std::string> notes;
+};
+
+/// What an MFU is computed against, if the trace's own device is not to be used.
+struct TraceReportOptions {
+  std::optional<PeakTable> peaks;
+};
+
+/// One report per device of the trace; one without device work if there is none.  Reorders the
+/// trace's events.
+std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions& options = {});
+
+/// Puts the ranks of one run side by side.
+TraceReport merge_ranks(std::vector<DeviceReport> ranks);
+
+/// The object that `flopmeter trace --json` prints, without its closing brace: the caller adds the
+/// budget and the findings.
+void write_json_members(JsonWriter& json, const TraceReport& report);
+
+}  // namespace flopmeter

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives of one device: how many, how large, how fast.
+#pragma once
+
+#include <flopmeter/trace/trace_report.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// Equal calls together, the longest first.
+std::vector<CollectiveSummary> summarize_collectives(const Trace& trace,
+                                                     std::span<const std::uint32_t> device_events);
+
+/// Each call by itself, earliest first.
+std::vector<CollectiveCall> list_collectives(const Trace& trace,
+                                             std::span<const std::uint32_t> device_events);
+
+/// The kind of a collective by the name of its kernel: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL" is
+/// an "allreduce".  The name itself if it states none.
+std::string collective_kind(std::string_view kernel);
+
+}  // namespace flopmeter

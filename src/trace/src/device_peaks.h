@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which device a trace ran on, and what it can do at best.
+#pragma once
+
+#include <flopmeter/core/peak_table.h>
+#include <flopmeter/trace/trace.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace flopmeter {
+
+/// The name that all listed devices share, else that of the device with this index.  Empty if there
+/// is no device work, no name, or no telling.
+std::optional<std::string> device_name(const Trace& trace, std::optional<std::int32_t> index);
+
+/// The catalog's peaks; empty if the device is not in it.
+std::optional<PeakTable> known_peaks(const std::optional<std::string>& name);
+
+}  // namespace flopmeter

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "notes.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/core/utilization.h>
+
+#include <algorithm>
+
+namespace flopmeter {
+namespace {
+
+/// Why a device gives no MFU, and what may help.
+std::string unknown_device(const Trace& trace, const DeviceReport& report) {
+  if (report.device_name)
+    return "no MFU: device '" + printable(*report.device_name) +
+           "' is not in the catalog; name one with --device, or its peak with --peak";
+  std::string text = "no MFU: the trace does not name its device; name it with --device";
+  if (!trace.devices.empty() && trace.devices.front().multiprocessors) {
+    const TraceDevice& device = trace.devices.front();
+    text += " (it has " + std::to_string(*device.multiprocessors) + " multiprocessors";
+    if (device.memory_bytes)
+      text += " and " + si(static_cast<double>(*device.memory_bytes)) + "B of memory";
+    text += ")";
+  }
+  return text;
+}
+
+void note_damage(const Trace& trace, DeviceReport& report) {
+  if (trace.truncated)
+    report.notes.emplace_back("the file is damaged or ends early: figures cover what could be read");
+  if (trace.skipped_events > 0)
+    report.notes.push_back("skipped " + grouped(trace.skipped_events) +
+                           " damaged events or events with impossible times");
+}
+
+void note_steps(std::span<const TraceStep> steps, DeviceReport& report) {
+  if (steps.empty())
+    report.notes.emplace_back(
+        "no ProfilerStep in the trace: the whole trace is one window; call profiler.step() after "
+        "each step");
+  if (std::any_of(steps.begin(), steps.end(), [](const TraceStep& s) { return s.overlapped; }))
+    report.notes.emplace_back("steps overlap on the host: each operator counts for the later one");
+}
+
+void note_links(const Trace& trace, const Links& links, const OpFlops& flops, DeviceReport& report) {
+  if (!report.device_index) return;
+  if (flops.unchecked)
+    report.notes.emplace_back(
+        "no kernel is linked to a launch: coverage and idle causes are unknown, and operators that "
+        "did not run may be counted");
+  if (report.carried_over > 0)
+    report.notes.push_back(grouped(report.carried_over) +
+                           " device events were launched before the recording began");
+  TraceNs all = 0;
+  TraceNs without = 0;
+  for (std::size_t i = 0; i < trace.device_events.size(); ++i) {
+    if (trace.device_events[i].device != *report.device_index) continue;
+    all += trace.device_events[i].duration;
+    if (links.op[i] == no_event) without += trace.device_events[i].duration;
+  }
+  constexpr double worth_a_note = 0.02;
+  const double share = all > 0 ? static_cast<double>(without) / static_cast<double>(all) : 0;
+  if (links.any_launch && share > worth_a_note)
+    report.notes.push_back(percent(share) + " of the device time has no operator (graph launches, "
+                                            "libraries, or work from before the recording)");
+}
+
+void note_flops(const OpFlops& flops, DeviceReport& report) {
+  if (!report.flops) {
+    report.notes.emplace_back(
+        "no FLOPs: the trace has no shapes; record it with record_shapes=True and "
+        "ProfilerActivity.CPU");
+    return;
+  }
+  if (!flops.failed.empty())
+    report.notes.push_back(grouped(static_cast<WideInt>(flops.failed.size())) +
+                           " operator calls have a FLOP cost, but the trace does not state the "
+                           "arguments it depends on");
+  const bool bounded = std::any_of(flops.ops.begin(), flops.ops.end(), [](const CountedOp& op) {
+    return op.pairs == AttentionPairs::full || op.pairs == AttentionPairs::unknown;
+  });
+  if (bounded)
+    report.notes.emplace_back(
+        "attention with a mask tensor or packed sequences is counted in full: an upper bound");
+}
+
+void note_mfu(const Trace& trace, DeviceReport& report) {
+  if (!report.flops || !report.device_index) return;
+  if (!report.peaks) {
+    report.notes.push_back(unknown_device(trace, report));
+  } else if (const auto dtype =
+                 Utilization{*report.peaks}.missing_peak(report.flops->model_by_dtype)) {
+    report.notes.push_back("no MFU: no " + std::string{to_string(*dtype)} + " peak is known for " +
+                           report.peaks->device);
+  } else if (report.mfu && !report.unsupported.empty()) {
+    TraceNs unsupported = 0;
+    for (const UnsupportedOp& op : report.unsupported) unsupported += op.time;
+    const TraceNs compute = report.split.total[static_cast<std::size_t>(DeviceClass::compute)];
+    constexpr double worth_a_note = 0.02;
+    const double share =
+        compute > 0 ? static_cast<double>(unsupported) / static_cast<double>(compute) : 0;
+    if (share > worth_a_note)
+      report.notes.push_back("MFU is a lower bound: " + percent(share) +
+                             " of the compute time is in operators without a FLOP cost");
+  }
+}
+
+void note_categories(const Trace& trace, DeviceReport& report) {
+  for (const OtherCategory& category : trace.other_categories) {
+    report.notes.push_back(grouped(category.events) + " events of category '" +
+                           printable(category.name) + "' are not interpreted");
+  }
+}
+
+}  // namespace
+
+void add_notes(const Trace& trace,
+               const Links& links,
+               const OpFlops& flops,
+               std::span<const TraceStep> steps,
+               DeviceReport& report) {
+  note_damage(trace, report);
+  if (!report.device_index)
+    report.notes.emplace_back("no device work in the trace: steps are measured on the host");
+  note_steps(steps, report);
+  note_links(trace, links, flops, report);
+  note_flops(flops, report);
+  note_mfu(trace, report);
+  note_categories(trace, report);
+}
+
+}  // namespace flopmeter

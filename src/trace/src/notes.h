@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a reader of the figures must know: what was skipped, and what is missing and how to get it.
+#pragma once
+
+#include "links.h"
+#include "op_flops.h"
+#include "steps.h"
+
+#include <flopmeter/trace/trace_report.h>
+
+#include <span>
+
+namespace flopmeter {
+
+void add_notes(const Trace& trace,
+               const Links& links,
+               const OpFlops& flops,
+               std::span<const TraceStep> steps,
+               DeviceReport& report);
+
+}  // namespace flopmeter

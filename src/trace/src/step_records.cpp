@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_records.h"
+
+#include "profile.h"
+
+#include <flopmeter/core/text.h>
+#include <flopmeter/core/utilization.h>
+
+#include <map>
+#include <numeric>
+
+namespace flopmeter {
+namespace {
+
+Seconds seconds(TraceNs time) {
+  return {static_cast<double>(time) * 1e-9};
+}
+
+std::int64_t step_number(std::string_view name, std::size_t index) {
+  const std::size_t at = name.find('#');
+  const auto number =
+      at == std::string_view::npos ? std::nullopt : parse_int(name.substr(at + 1));
+  return number.value_or(static_cast<long long>(index));
+}
+
+/// The interval that a step is measured by: the device's, or the host's if no device worked.
+std::optional<TimeWindow> measured(const DeviceReport& report, const TraceStepReport& step) {
+  return report.device_index ? step.device : std::optional{step.host};
+}
+
+void set_flops(const TraceFlops& flops, StepRecord& record) {
+  record.model_flops = flops.model;
+  record.hardware_flops = flops.hardware;
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    record.model_flops_by_dtype[i] = static_cast<std::uint64_t>(flops.model_by_dtype[i]);
+    record.hardware_flops_by_dtype[i] = static_cast<std::uint64_t>(flops.hardware_by_dtype[i]);
+  }
+  record.flops_source = FlopsProvenance::counted;
+}
+
+StepRecord record_of(const Trace& trace,
+                     const DeviceReport& report,
+                     TimeWindow time,
+                     const TimeSplit& split,
+                     const IdleTimes& idle,
+                     const std::optional<TraceFlops>& flops) {
+  StepRecord record;
+  record.rank = report.rank.value_or(0);
+  record.world_size = report.world_size.value_or(1);
+  record.time_unix = static_cast<double>(trace.base_time + time.end) * 1e-9;
+  record.step_seconds = seconds(time.length());
+  if (flops) set_flops(*flops, record);
+  if (report.device_index) {
+    const auto communication = static_cast<std::size_t>(DeviceClass::communication);
+    const auto phase = [&](Phase one) -> auto& {
+      return record.phases[static_cast<std::size_t>(one)];
+    };
+    phase(Phase::communication) = seconds(split.exposed[communication]);
+    phase(Phase::data) = seconds(idle.time[static_cast<std::size_t>(IdleCause::data_loading)]);
+    record.overlapped_communication =
+        seconds(split.total[communication] - split.exposed[communication]);
+  }
+  if (report.peaks) Utilization{*report.peaks}.finish(record);
+  return record;
+}
+
+/// An MFU of nothing counted is not 0 but unknown.
+std::optional<double> mfu_of(const DeviceReport& report, const TraceFlops& flops, TraceNs time) {
+  if (!report.peaks || flops.model.value == 0) return std::nullopt;
+  return Utilization{*report.peaks}.utilization(flops.model_by_dtype, seconds(time), 1);
+}
+
+}  // namespace
+
+void make_profiles(const Trace& trace,
+                   const Links& links,
+                   const OpFlops& flops,
+                   std::span<const Work> work,
+                   std::span<const TraceStep> steps,
+                   std::span<const std::uint32_t> device_events,
+                   DeviceReport& report) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> by_step;
+  if (report.device_index) {
+    for (const std::uint32_t index : device_events) {
+      const std::uint32_t launch = links.launch[index];
+      if (steps.empty()) {
+        by_step[0].push_back(index);
+      } else if (launch != no_event) {
+        by_step[step_at(steps, trace.host_events[launch].start)].push_back(index);
+      }
+    }
+  } else {
+    for (std::uint32_t i = 0; i < trace.host_events.size(); ++i)
+      by_step[steps.empty() ? 0 : step_at(steps, trace.host_events[i].start)].push_back(i);
+  }
+  by_step.erase(no_step);
+  for (const auto& [step, events] : by_step) {
+    OpProfile profile = report.device_index ? profile_device(trace, flops, work, events)
+                                            : profile_host(trace, links, flops, events);
+    TimeWindow time = report.span;
+    if (!steps.empty()) {
+      profile.step = step_number(steps[step].name, step);
+      time = report.device_index && steps[step].device ? *steps[step].device : steps[step].host;
+    }
+    profile.wall = seconds(time.length());
+    profile.time_unix = static_cast<double>(trace.base_time + time.end) * 1e-9;
+    report.profiles.push_back(std::move(profile));
+  }
+}
+
+void make_records(const Trace& trace, DeviceReport& report) {
+  TraceNs total = 0;
+  TraceFlops sum;
+  for (std::size_t i = 0; i < report.steps.size(); ++i) {
+    TraceStepReport& step = report.steps[i];
+    const std::optional<TimeWindow> time = measured(report, step);
+    if (!time) continue;
+    StepRecord record = record_of(trace, report, *time, step.split, step.idle, step.flops);
+    record.step = step_number(step.name, i);
+    record.process_step = static_cast<std::int64_t>(i);
+    report.records.push_back(record);
+    if (!step.flops) continue;
+    step.mfu = mfu_of(report, *step.flops, time->length());
+    total += time->length();
+    sum.model += step.flops->model;
+    for (std::size_t d = 0; d < dtype_count; ++d)
+      sum.model_by_dtype[d] += step.flops->model_by_dtype[d];
+  }
+  if (report.steps.empty() && report.device_index) {
+    report.records.push_back(
+        record_of(trace, report, report.span, report.split, report.idle, report.flops));
+    if (report.flops) report.mfu = mfu_of(report, *report.flops, report.span.length());
+  } else {
+    report.mfu = mfu_of(report, sum, total);
+  }
+}
+
+}  // namespace flopmeter
