@@ -67,25 +67,17 @@ char simple_escape(char c) {
 
 }  // namespace
 
-bool JsonCursor::skip_word() {
-  const char* const from = at_;
-  while (at_ != end_ && *at_ != ',' && *at_ != '}' && *at_ != ']' && *at_ != '"' && *at_ != '{' &&
-         *at_ != '[' && !is_blank(*at_)) {
-    ++at_;
-  }
-  return at_ != from;
-}
-
 bool JsonCursor::skip_to_close(int depth) {
   while (at_ != end_) {
     const char c = *at_++;
+    if (!is_structure(c) || c == ',') continue;
     if (c == '"') {
       std::string_view ignored;
       if (!string_after_quote(ignored)) return false;
     } else if (c == '{' || c == '[') {
       ++depth;
-    } else if (c == '}' || c == ']') {
-      if (--depth == 0) return true;
+    } else if (--depth == 0) {
+      return true;
     }
   }
   return false;

@@ -5,6 +5,12 @@
 // checks only the structure it steps over; a value that is not needed may be any text.
 #pragma once
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -69,15 +75,33 @@ class JsonCursor {
 
  private:
   static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+  /// One of , " { } [ ]
+  static bool is_structure(char c) { return structure[static_cast<unsigned char>(c)]; }
+  static constexpr std::array<bool, 256> structure = [] {
+    std::array<bool, 256> table{};
+    for (const char c : {',', '"', '{', '}', '[', ']'}) table[static_cast<unsigned char>(c)] = true;
+    return table;
+  }();
 
   void skip_blanks() {
     while (at_ != end_ && is_blank(*at_)) ++at_;
   }
+  /// The next quote at or behind the cursor; null if there is none.  Most strings are short, so the
+  /// call of memchr would cost more than the search.
+  const char* find_quote() {
+#ifdef __SSE2__
+    if (end_ - at_ >= 16) {
+      const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at_));
+      const int quotes = _mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')));
+      if (quotes != 0) return at_ + std::countr_zero(static_cast<unsigned>(quotes));
+    }
+#endif
+    return static_cast<const char*>(std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_)));
+  }
   bool string_after_quote(std::string_view& content) {
     const char* const from = at_;
     for (;;) {
-      const auto* quote = static_cast<const char*>(
-          std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_)));
+      const char* const quote = find_quote();
       if (quote == nullptr) return false;
       at_ = quote + 1;
       const char* before = quote;
@@ -88,7 +112,11 @@ class JsonCursor {
       }
     }
   }
-  bool skip_word();
+  bool skip_word() {
+    const char* const from = at_;
+    while (at_ != end_ && !is_structure(*at_) && !is_blank(*at_)) ++at_;
+    return at_ != from;
+  }
   bool skip_nested() {
     ++at_;
     return skip_to_close(1);

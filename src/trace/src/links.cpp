@@ -42,7 +42,9 @@ class IdIndex {
   void add(std::int64_t id, int preference, std::uint32_t event) {
     if (id != no_id) rows_.push_back({id, preference, event});
   }
-  void finish() { std::sort(rows_.begin(), rows_.end()); }
+  void finish() {
+    if (!std::is_sorted(rows_.begin(), rows_.end())) std::sort(rows_.begin(), rows_.end());
+  }
   [[nodiscard]] std::uint32_t find(std::int64_t id) const {
     if (id == no_id) return no_event;
     const auto row = std::lower_bound(rows_.begin(), rows_.end(), Row{id, 0, 0});
@@ -65,6 +67,42 @@ std::uint32_t innermost_op(const Trace& trace, const Links& links, std::uint32_t
   return event;
 }
 
+/// The launch of each device event by its correlation, and the operator around the launch.
+void find_launches(const Trace& trace, Links& links) {
+  IdIndex launches;
+  for (std::uint32_t i = 0; i < trace.host_events.size(); ++i) {
+    const HostEvent& event = trace.host_events[i];
+    if (event.kind == HostKind::launch) launches.add(event.id, 0, i);
+    if (event.kind == HostKind::driver_launch) launches.add(event.id, 1, i);
+  }
+  launches.finish();
+  for (std::size_t i = 0; i < trace.device_events.size(); ++i) {
+    const DeviceEvent& event = trace.device_events[i];
+    links.launch[i] = launches.find(event.correlation);
+    if (links.launch[i] == no_event) continue;
+    links.op[i] = innermost_op(trace, links, links.parent[links.launch[i]]);
+    links.first_linked = links.any_launch ? std::min(links.first_linked, event.start) : event.start;
+    links.any_launch = true;
+  }
+}
+
+/// The operator of device events that have no launch, by its external id.
+void find_ops_by_id(const Trace& trace, Links& links) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < trace.device_events.size(); ++i) {
+    const DeviceEvent& event = trace.device_events[i];
+    // torch 1.12 to 2.2 repeats the correlation as external id.
+    if (links.op[i] == no_event && event.external_id != event.correlation) open.push_back(i);
+  }
+  if (open.empty()) return;
+  IdIndex operators;
+  for (std::uint32_t i = 0; i < trace.host_events.size(); ++i) {
+    if (trace.host_events[i].kind == HostKind::op) operators.add(trace.host_events[i].id, 0, i);
+  }
+  operators.finish();
+  for (const std::size_t i : open) links.op[i] = operators.find(trace.device_events[i].external_id);
+}
+
 }  // namespace
 
 Links link_events(Trace& trace) {
@@ -76,29 +114,9 @@ Links link_events(Trace& trace) {
   links.op.assign(trace.device_events.size(), no_event);
   links.launched.assign(trace.host_events.size(), false);
 
-  IdIndex launches;
-  IdIndex operators;
-  for (std::uint32_t i = 0; i < trace.host_events.size(); ++i) {
-    const HostEvent& event = trace.host_events[i];
-    if (event.kind == HostKind::launch) launches.add(event.id, 0, i);
-    if (event.kind == HostKind::driver_launch) launches.add(event.id, 1, i);
-    if (event.kind == HostKind::op) operators.add(event.id, 0, i);
-  }
-  launches.finish();
-  operators.finish();
-
+  find_launches(trace, links);
+  find_ops_by_id(trace, links);
   for (std::size_t i = 0; i < trace.device_events.size(); ++i) {
-    const DeviceEvent& event = trace.device_events[i];
-    links.launch[i] = launches.find(event.correlation);
-    if (links.launch[i] != no_event) {
-      links.op[i] = innermost_op(trace, links, links.parent[links.launch[i]]);
-      links.first_linked =
-          links.any_launch ? std::min(links.first_linked, event.start) : event.start;
-      links.any_launch = true;
-    }
-    // torch 1.12 to 2.2 repeats the correlation as external id.
-    if (links.op[i] == no_event && event.external_id != event.correlation)
-      links.op[i] = operators.find(event.external_id);
     std::uint32_t around = links.op[i] != no_event ? links.op[i] : links.launch[i];
     for (; around != no_event && !links.launched[around]; around = links.parent[around])
       links.launched[around] = true;

@@ -9,8 +9,6 @@
 namespace flopmeter {
 namespace {
 
-constexpr WideInt most_digits = WideInt{1'000'000'000'000'000} * 1'000'000'000'000'000;
-
 /// The decimal exponent after "e"; empty if there is something else, or more than any time has.
 std::optional<int> parse_exponent(std::string_view text) {
   if (text.empty()) return 0;
@@ -24,22 +22,23 @@ std::optional<int> parse_exponent(std::string_view text) {
   return exponent > most || exponent < -most ? std::nullopt : std::optional{exponent};
 }
 
-WideInt power_of_ten(int exponent) {
-  WideInt power = 1;
-  for (; exponent > 0; --exponent) power *= 10;
-  return power;
-}
-
-}  // namespace
-
-std::optional<TraceNs> parse_microseconds(std::string_view text) {
-  const bool negative = !text.empty() && text.front() == '-';
-  if (negative) text.remove_prefix(1);
-  constexpr int most_decimals = 9;  // digits behind them cannot change the nanosecond
-  WideInt digits = 0;
+/// Digits of a number without sign, and what follows them.
+template <class Int>
+struct Digits {
+  Int value = 0;
   int decimals = 0;
   bool any = false;
+  std::string_view rest;
+};
+
+/// Empty if the number has more digits than any time.
+template <class Int>
+std::optional<Digits<Int>> parse_digits(std::string_view text) {
+  constexpr int most_decimals = 9;  // digits behind them cannot change the nanosecond
+  constexpr int most_digits = 30;
+  Digits<Int> digits;
   bool point = false;
+  int count = 0;
   std::size_t i = 0;
   for (; i < text.size(); ++i) {
     const char c = text[i];
@@ -48,24 +47,44 @@ std::optional<TraceNs> parse_microseconds(std::string_view text) {
       continue;
     }
     if (c < '0' || c > '9') break;
-    any = true;
-    if (point && decimals == most_decimals) continue;
-    if (digits > most_digits) return std::nullopt;
-    digits = digits * 10 + (c - '0');
-    if (point) ++decimals;
+    digits.any = true;
+    if (point && digits.decimals == most_decimals) continue;
+    if (++count > most_digits) return std::nullopt;
+    digits.value = digits.value * 10 + (c - '0');
+    if (point) ++digits.decimals;
   }
-  const std::optional<int> exponent = parse_exponent(text.substr(i));
-  if (!any || !exponent) return std::nullopt;
-  const int shift = 3 + *exponent - decimals;
+  digits.rest = text.substr(i);
+  return digits;
+}
+
+template <class Int>
+std::optional<TraceNs> nanoseconds(std::string_view text) {
+  const auto digits = parse_digits<Int>(text);
+  if (!digits || !digits->any) return std::nullopt;
+  const std::optional<int> exponent = parse_exponent(digits->rest);
+  if (!exponent) return std::nullopt;
+  Int value = digits->value;
+  int shift = 3 + *exponent - digits->decimals;
   if (shift < 0) {
-    const WideInt unit = power_of_ten(-shift);
-    digits = (digits + unit / 2) / unit;
-  } else if (shift > 0) {
-    if (digits > most_digits / power_of_ten(shift)) return std::nullopt;
-    digits *= power_of_ten(shift);
+    for (; shift < -1; ++shift) value /= 10;
+    value = (value + 5) / 10;
   }
-  if (digits > std::numeric_limits<TraceNs>::max()) return std::nullopt;
-  return static_cast<TraceNs>(negative ? -digits : digits);
+  constexpr Int most = std::numeric_limits<TraceNs>::max();
+  for (; shift > 0 && value != 0; --shift) {
+    if (value > most / 10) return std::nullopt;
+    value *= 10;
+  }
+  return value > most ? std::nullopt : std::optional{static_cast<TraceNs>(value)};
+}
+
+}  // namespace
+
+std::optional<TraceNs> parse_microseconds(std::string_view text) {
+  const bool negative = !text.empty() && text.front() == '-';
+  if (negative) text.remove_prefix(1);
+  // 18 digits fit 64 bits; wider integers take three times as long.
+  const auto time = text.size() <= 18 ? nanoseconds<std::int64_t>(text) : nanoseconds<WideInt>(text);
+  return time && negative ? std::optional{-*time} : time;
 }
 
 std::int64_t parse_id(std::string_view text) {
