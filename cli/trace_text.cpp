@@ -32,8 +32,9 @@ std::string heading(const DeviceReport& report) {
   if (report.device_index)
     text += "  " + (report.device_name ? printable(*report.device_name) : "unnamed device") +
             ", device " + std::to_string(*report.device_index);
-  text += "\n" + dim(grouped(report.events) + " events: " + grouped(report.kernels) + " kernels, " +
-                     grouped(report.memcpys) + " copies, " + grouped(report.memsets) + " fills") +
+  text += "\n" +
+          dim(grouped(report.events) + " events: " + grouped(report.kernels) + " kernels, " +
+              grouped(report.memcpys) + " copies, " + grouped(report.memsets) + " fills") +
           "\n";
   return text;
 }
@@ -133,8 +134,10 @@ std::string rank_text(const DeviceReport& report) {
 
 std::string trace_text(const TraceReport& report) {
   std::string text;
-  for (const DeviceReport& rank : report.ranks) text += (text.empty() ? "" : "\n") + rank_text(rank);
-  if (report.ranks.size() > 1) text += "\n" + bold("MFU of all ranks " + or_none(report.mfu)) + "\n";
+  for (const DeviceReport& rank : report.ranks)
+    text += (text.empty() ? "" : "\n") + rank_text(rank);
+  if (report.ranks.size() > 1)
+    text += "\n" + bold("MFU of all ranks " + or_none(report.mfu)) + "\n";
   if (report.straggler)
     text += "rank " + std::to_string(report.straggler->rank) + " arrives last: the others wait " +
             duration(report.straggler->wait) + " for it on average\n";

@@ -31,8 +31,7 @@ Exit run(const Options& options) {
   auto report = read_trace_arguments(options.paths, {.peaks = *peaks});
   if (!report) return refuse(report.error());
   if (options.rank >= 0) {
-    std::erase_if(report->ranks,
-                  [&](const DeviceReport& one) { return one.rank != options.rank; });
+    std::erase_if(report->ranks, [&](const DeviceReport& one) { return one.rank != options.rank; });
     if (report->ranks.empty()) {
       return refuse({ErrorCode::not_found,
                      "--rank " + std::to_string(options.rank) + ": no trace is of this rank"});

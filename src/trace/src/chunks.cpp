@@ -59,7 +59,8 @@ void EventReader::read_chunk(Chunk& chunk, std::size_t store) {
     const std::size_t start = cursor.position();
     if (start >= chunk.limit) break;
     fields = {};
-    if (read_event(cursor, fields) && (cursor.take(',') || cursor.peek() == ']' || cursor.at_end())) {
+    if (read_event(cursor, fields) &&
+        (cursor.take(',') || cursor.peek() == ']' || cursor.at_end())) {
       stores_[store]->add(fields, chunk.block);
       continue;
     }

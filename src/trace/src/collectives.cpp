@@ -98,8 +98,8 @@ std::string collective_kind(std::string_view kernel) {
   return std::string{kernel};
 }
 
-std::vector<CollectiveSummary> summarize_collectives(
-    const Trace& trace, std::span<const std::uint32_t> device_events) {
+std::vector<CollectiveSummary> summarize_collectives(const Trace& trace,
+                                                     std::span<const std::uint32_t> device_events) {
   std::map<Key, CollectiveSummary> groups;
   for (const std::uint32_t index : device_events) {
     const DeviceEvent& event = trace.device_events[index];

@@ -20,8 +20,8 @@ std::vector<CollectiveSummary> summarize_collectives(const Trace& trace,
 std::vector<CollectiveCall> list_collectives(const Trace& trace,
                                              std::span<const std::uint32_t> device_events);
 
-/// The kind of a collective by the name of its kernel: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL" is
-/// an "allreduce".  The name itself if it states none.
+/// The kind of a collective by the name of its kernel: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
+/// is an "allreduce".  The name itself if it states none.
 std::string collective_kind(std::string_view kernel);
 
 }  // namespace flopmeter

@@ -14,10 +14,9 @@ std::optional<std::string> device_name(const Trace& trace, std::optional<std::in
   const bool same = std::all_of(trace.devices.begin(),
                                 trace.devices.end(),
                                 [&](const TraceDevice& device) { return device.name == first; });
-  const auto listed =
-      std::find_if(trace.devices.begin(), trace.devices.end(), [&](const TraceDevice& device) {
-        return device.id == *index;
-      });
+  const auto listed = std::find_if(trace.devices.begin(),
+                                   trace.devices.end(),
+                                   [&](const TraceDevice& device) { return device.id == *index; });
   if (!same && listed == trace.devices.end()) return std::nullopt;
   const std::string& name = same ? first : listed->name;
   return name.empty() ? std::nullopt : std::optional{name};

@@ -105,8 +105,7 @@ void find_unsupported(const Trace& trace,
     ++op.calls;
     op.time += event.duration;
   }
-  if (compute > 0)
-    report.coverage = static_cast<double>(counted) / static_cast<double>(compute);
+  if (compute > 0) report.coverage = static_cast<double>(counted) / static_cast<double>(compute);
   for (auto& [name, op] : unsupported) {
     op.op = trace.text(name);
     report.unsupported.push_back(std::move(op));
@@ -116,7 +115,8 @@ void find_unsupported(const Trace& trace,
                    [](const auto& a, const auto& b) { return a.time > b.time; });
 }
 
-/// Coverage of a trace without device work: time of counted operators among all operators' own time.
+/// Coverage of a trace without device work: time of counted operators among all operators' own
+/// time.
 void find_host_coverage(DeviceReport& report) {
   double all = 0;
   double counted = 0;

@@ -47,20 +47,19 @@ std::optional<HostKind> host_kind(std::string_view category) {
 
 /// Categories that are no work of a device, whatever they say.
 bool is_ignored(std::string_view category) {
-  static constexpr auto known =
-      std::to_array<std::string_view>({"python_function",
-                                       "gpu_user_annotation",
-                                       "overhead",
-                                       "cuda_sync",
-                                       "xpu_sync",
-                                       "cuda_event",
-                                       "trace",
-                                       "cpu_instant_event",
-                                       "hardware_counters",
-                                       "collective_comm",
-                                       "cuda_profiler_range",
-                                       "external_correlation",
-                                       "net"});
+  static constexpr auto known = std::to_array<std::string_view>({"python_function",
+                                                                 "gpu_user_annotation",
+                                                                 "overhead",
+                                                                 "cuda_sync",
+                                                                 "xpu_sync",
+                                                                 "cuda_event",
+                                                                 "trace",
+                                                                 "cpu_instant_event",
+                                                                 "hardware_counters",
+                                                                 "collective_comm",
+                                                                 "cuda_profiler_range",
+                                                                 "external_correlation",
+                                                                 "net"});
   return is_any_of(category, known);
 }
 

@@ -39,9 +39,7 @@ class EventStore {
  private:
   void add_device_event(const EventFields& fields, DeviceClass kind, EventBlock& block);
   void add_host_event(const EventFields& fields, HostKind kind, EventBlock& block);
-  TextId text_or_none(std::string_view text) {
-    return text.empty() ? no_text : texts_.id(text);
-  }
+  TextId text_or_none(std::string_view text) { return text.empty() ? no_text : texts_.id(text); }
   std::uint32_t thread_of(const EventFields& fields);
   bool has_flop_cost(TextId name);
 

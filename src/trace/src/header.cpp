@@ -77,8 +77,7 @@ std::string without_events(std::string_view text, const Trace& trace) {
   }
   if (text.find("\"traceEvents\"") == std::string_view::npos && text.front() != '[')
     return "JSON without traceEvents, so not a PyTorch profiler trace";
-  if (trace.truncated || trace.skipped_events > 0)
-    return "damaged: no event of it can be read";
+  if (trace.truncated || trace.skipped_events > 0) return "damaged: no event of it can be read";
   return "a trace without events; the profiler stopped before its first active step";
 }
 

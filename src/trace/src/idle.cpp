@@ -56,9 +56,8 @@ class Waits {
   void within(std::uint32_t thread, TimeWindow window, const Each& each) const {
     if (thread >= by_thread_.size()) return;
     const std::vector<Wait>& waits = by_thread_[thread];
-    auto wait = std::partition_point(waits.begin(), waits.end(), [&](const Wait& one) {
-      return one.time.end <= window.start;
-    });
+    auto wait = std::partition_point(
+        waits.begin(), waits.end(), [&](const Wait& one) { return one.time.end <= window.start; });
     for (; wait != waits.end() && wait->time.start < window.end; ++wait) each(*wait);
   }
 

@@ -27,12 +27,8 @@ MappedMemory reserve_for(std::size_t size) {
   const auto pages = static_cast<std::size_t>(std::max(sysconf(_SC_PHYS_PAGES), 1L));
   const std::size_t memory = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t most = std::min(size, memory / largest_ratio) * largest_ratio + 65536;
-  void* const address = mmap(nullptr,
-                             most,
-                             PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                             -1,
-                             0);
+  void* const address = mmap(
+      nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return address == MAP_FAILED ? MappedMemory{} : MappedMemory{address, most};
 }
 

@@ -43,9 +43,7 @@ class JsonCursor {
   }
 
   /// The text between the quotes, escapes as they are.
-  bool string(std::string_view& content) {
-    return take('"') && string_after_quote(content);
-  }
+  bool string(std::string_view& content) { return take('"') && string_after_quote(content); }
   /// A key and its colon.
   bool key(std::string_view& name) { return string(name) && take(':'); }
 

@@ -14,29 +14,15 @@ struct Mark {
 // The first mark in the name decides.  Names of cuBLAS, cuDNN, and CUTLASS kernels: "sgemm" and
 // "ffma" run on the vector units, "s1688" and "s16816" on tensor cores with fp32 inputs, "h884" and
 // the like on tensor cores with 16-bit inputs.
-constexpr auto marks = std::to_array<Mark>({{"e4m3", Dtype::fp8},
-                                            {"e5m2", Dtype::fp8},
-                                            {"fp8", Dtype::fp8},
-                                            {"qmma", Dtype::fp8},
-                                            {"bf16", Dtype::bf16},
-                                            {"BBS", Dtype::bf16},
-                                            {"tf32", Dtype::tf32},
-                                            {"h884", Dtype::fp16},
-                                            {"s884", Dtype::fp16},
-                                            {"h1688", Dtype::fp16},
-                                            {"h16816", Dtype::fp16},
-                                            {"s161616", Dtype::fp16},
-                                            {"hmma", Dtype::fp16},
-                                            {"_f16", Dtype::fp16},
-                                            {"fp16", Dtype::fp16},
-                                            {"HHS", Dtype::fp16},
-                                            {"s1688", Dtype::tf32},
-                                            {"s16816", Dtype::tf32},
-                                            {"sgemm", Dtype::fp32},
-                                            {"simt", Dtype::fp32},
-                                            {"ffma", Dtype::fp32},
-                                            {"scudnn", Dtype::fp32},
-                                            {"dgemm", Dtype::fp64}});
+constexpr auto marks =
+    std::to_array<Mark>({{"e4m3", Dtype::fp8},    {"e5m2", Dtype::fp8},    {"fp8", Dtype::fp8},
+                         {"qmma", Dtype::fp8},    {"bf16", Dtype::bf16},   {"BBS", Dtype::bf16},
+                         {"tf32", Dtype::tf32},   {"h884", Dtype::fp16},   {"s884", Dtype::fp16},
+                         {"h1688", Dtype::fp16},  {"h16816", Dtype::fp16}, {"s161616", Dtype::fp16},
+                         {"hmma", Dtype::fp16},   {"_f16", Dtype::fp16},   {"fp16", Dtype::fp16},
+                         {"HHS", Dtype::fp16},    {"s1688", Dtype::tf32},  {"s16816", Dtype::tf32},
+                         {"sgemm", Dtype::fp32},  {"simt", Dtype::fp32},   {"ffma", Dtype::fp32},
+                         {"scudnn", Dtype::fp32}, {"dgemm", Dtype::fp64}});
 
 }  // namespace
 

@@ -15,11 +15,12 @@ inline constexpr std::uint32_t no_event = no_text;
 
 /// Indexes of host events, by the index of a host or device event; `no_event` if there is none.
 struct Links {
-  std::vector<std::uint32_t> parent;  ///< of a host event: the innermost operator or annotation around it
+  std::vector<std::uint32_t>
+      parent;  ///< of a host event: the innermost operator or annotation around it
   std::vector<std::uint32_t> launch;  ///< of a device event: the call that launched it
-  std::vector<std::uint32_t> op;      ///< of a device event: the innermost operator around the launch
-  std::vector<bool> launched;         ///< of a host event: it, or something in it, launched device work
-  TraceNs first_linked = 0;  ///< start of the first device event that has a launch
+  std::vector<std::uint32_t> op;  ///< of a device event: the innermost operator around the launch
+  std::vector<bool> launched;     ///< of a host event: it, or something in it, launched device work
+  TraceNs first_linked = 0;       ///< start of the first device event that has a launch
   bool any_launch = false;
 
   /// Work of the step before the trace: it was launched before the recording began.

@@ -27,7 +27,8 @@ std::string unknown_device(const Trace& trace, const DeviceReport& report) {
 
 void note_damage(const Trace& trace, DeviceReport& report) {
   if (trace.truncated)
-    report.notes.emplace_back("the file is damaged or ends early: figures cover what could be read");
+    report.notes.emplace_back(
+        "the file is damaged or ends early: figures cover what could be read");
   if (trace.skipped_events > 0)
     report.notes.push_back("skipped " + grouped(trace.skipped_events) +
                            " damaged events or events with impossible times");
@@ -42,7 +43,10 @@ void note_steps(std::span<const TraceStep> steps, DeviceReport& report) {
     report.notes.emplace_back("steps overlap on the host: each operator counts for the later one");
 }
 
-void note_links(const Trace& trace, const Links& links, const OpFlops& flops, DeviceReport& report) {
+void note_links(const Trace& trace,
+                const Links& links,
+                const OpFlops& flops,
+                DeviceReport& report) {
   if (!report.device_index) return;
   if (flops.unchecked)
     report.notes.emplace_back(
@@ -61,8 +65,9 @@ void note_links(const Trace& trace, const Links& links, const OpFlops& flops, De
   constexpr double worth_a_note = 0.02;
   const double share = all > 0 ? static_cast<double>(without) / static_cast<double>(all) : 0;
   if (links.any_launch && share > worth_a_note)
-    report.notes.push_back(percent(share) + " of the device time has no operator (graph launches, "
-                                            "libraries, or work from before the recording)");
+    report.notes.push_back(percent(share) +
+                           " of the device time has no operator (graph launches, "
+                           "libraries, or work from before the recording)");
 }
 
 void note_flops(const OpFlops& flops, DeviceReport& report) {

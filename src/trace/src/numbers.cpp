@@ -83,7 +83,8 @@ std::optional<TraceNs> parse_microseconds(std::string_view text) {
   const bool negative = !text.empty() && text.front() == '-';
   if (negative) text.remove_prefix(1);
   // 18 digits fit 64 bits; wider integers take three times as long.
-  const auto time = text.size() <= 18 ? nanoseconds<std::int64_t>(text) : nanoseconds<WideInt>(text);
+  const auto time =
+      text.size() <= 18 ? nanoseconds<std::int64_t>(text) : nanoseconds<WideInt>(text);
   return time && negative ? std::optional{-*time} : time;
 }
 

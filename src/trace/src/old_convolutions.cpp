@@ -76,8 +76,7 @@ OldConvolutions::OldConvolutions(const Trace& trace) {
     const auto cost = checked_flop_cost(gradient_rule, {.args = ordered, .output = {}});
     if (!cost) continue;
     const auto [known, added] = by_shapes_.try_emplace(key_of(ordered[0], ordered[2]), cost);
-    if (!added && known->second && known->second->executed != cost->executed)
-      known->second.reset();
+    if (!added && known->second && known->second->executed != cost->executed) known->second.reset();
   }
 }
 

@@ -18,8 +18,8 @@ namespace flopmeter {
 /// Whether `name` is a convolution's backward pass that torch before 1.11 calls.
 bool is_old_convolution_backward(std::string_view name);
 
-/// Whether `name` is a convolution's forward or backward pass: its FLOPs depend on strides, padding,
-/// and flags, which shapes alone do not state.
+/// Whether `name` is a convolution's forward or backward pass: its FLOPs depend on strides,
+/// padding, and flags, which shapes alone do not state.
 bool is_convolution(std::string_view name);
 
 class OldConvolutions {

@@ -78,9 +78,8 @@ bool is_no_tensor(std::string_view type) {
 Arg OpCallArgs::tensor(std::string_view dims, std::string_view type) {
   auto extents = integers(dims);
   if (!extents) return {};
-  const auto known = std::find_if(tensor_types.begin(), tensor_types.end(), [&](const auto& row) {
-    return row.name == type;
-  });
+  const auto known = std::find_if(
+      tensor_types.begin(), tensor_types.end(), [&](const auto& row) { return row.name == type; });
   values_.push_back(std::move(*extents));
   Arg arg = Arg::tensor(values_.back(), known != tensor_types.end() ? known->dtype : Dtype::other);
   arg.complex = known != tensor_types.end() && known->complex;

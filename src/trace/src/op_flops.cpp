@@ -98,8 +98,8 @@ class Costs {
   std::map<std::tuple<TextId, TextId, TextId, TextId>, std::optional<Call>> calls_;
 };
 
-/// Single-precision inputs run as fp32 or tf32: only the kernel's name tells.  If the trace states no
-/// types at all, the name tells everything.
+/// Single-precision inputs run as fp32 or tf32: only the kernel's name tells.  If the trace states
+/// no types at all, the name tells everything.
 void apply_kernel_math(const Trace& trace, const Links& links, OpFlops& flops) {
   std::vector<std::optional<Dtype>> math(trace.texts.size());
   std::vector<bool> asked(trace.texts.size(), false);
@@ -156,8 +156,7 @@ OpFlops count_flops(const Trace& trace, const Links& links) {
     const OpContext context = flops.context[i];
     const bool recompute = context.backward && event.sequence != no_id;
     // As the live counter has it: a closure that the optimizer calls has gradients.
-    const bool optimizers_own =
-        context.optimizer && !context.backward && event.sequence == no_id;
+    const bool optimizers_own = context.optimizer && !context.backward && event.sequence == no_id;
     flops.counted_as[i] = static_cast<std::uint32_t>(flops.ops.size());
     flops.ops.push_back({.event = i,
                          .executed = call->cost.executed,

@@ -2,8 +2,8 @@
 //
 // FLOPs of the operators in a trace, from the shapes of their inputs and the cost rules of the
 // catalog.  Of nested operators the outermost with a cost counts; with device work in the trace, an
-// operator that launched none counts nothing (captured graphs and meta tensors record operators that
-// did not run).
+// operator that launched none counts nothing (captured graphs and meta tensors record operators
+// that did not run).
 #pragma once
 
 #include "links.h"
@@ -36,13 +36,13 @@ struct CountedOp {
 };
 
 struct OpFlops {
-  std::vector<CountedOp> ops;              ///< in no particular order
-  std::vector<std::uint32_t> counted_as;   ///< of a host event: index into `ops` of what holds it
-  /// Of a host event: it is or is part of an operator with a FLOP cost.  If the trace has no shapes,
-  /// names decide, and nothing is counted.
+  std::vector<CountedOp> ops;             ///< in no particular order
+  std::vector<std::uint32_t> counted_as;  ///< of a host event: index into `ops` of what holds it
+  /// Of a host event: it is or is part of an operator with a FLOP cost.  If the trace has no
+  /// shapes, names decide, and nothing is counted.
   std::vector<bool> supported;
-  std::vector<OpContext> context;          ///< of a host event
-  std::vector<std::uint32_t> failed;       ///< executed operators with a rule but unusable arguments
+  std::vector<OpContext> context;     ///< of a host event
+  std::vector<std::uint32_t> failed;  ///< executed operators with a rule but unusable arguments
   bool unchecked = false;  ///< no kernel has a launch, so whether an operator ran is not known
 };
 

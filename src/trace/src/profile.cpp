@@ -39,7 +39,8 @@ class Rows {
       row.phase = key.phase;
       row.backward = key.backward;
       row.recompute = key.recompute;
-      if (op != nullptr) row.shape = OpCallArgs{trace.text(op->dims), trace.text(op->types), {}}.shapes();
+      if (op != nullptr)
+        row.shape = OpCallArgs{trace.text(op->dims), trace.text(op->types), {}}.shapes();
     }
     return row;
   }
@@ -88,9 +89,9 @@ OpProfile profile_device(const Trace& trace,
                                   .recompute = op != nullptr && op->recompute},
                                  host);
     row.self = row.self + seconds(event.duration);
-    row.across_devices = event.kind == DeviceClass::memcpy &&
-                         (row.name.find("HtoD") != std::string::npos ||
-                          row.name.find("DtoH") != std::string::npos);
+    row.across_devices =
+        event.kind == DeviceClass::memcpy &&
+        (row.name.find("HtoD") != std::string::npos || row.name.find("DtoH") != std::string::npos);
     profile.busy = profile.busy + seconds(event.duration);
     const bool first = op == nullptr || seen.insert(piece.counted).second;
     if (!first) continue;

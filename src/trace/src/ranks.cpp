@@ -45,7 +45,7 @@ TraceNs clock_offset(const std::map<CallKey, TimeWindow>& first,
   const auto middle = offsets.begin() + static_cast<std::ptrdiff_t>(offsets.size() / 2);
   std::nth_element(offsets.begin(), middle, offsets.end());
   constexpr TraceNs same_clock = 10'000;
-  return *middle < same_clock && *middle > -same_clock ? 0 : *middle;
+  return *middle<same_clock&& * middle> - same_clock ? 0 : *middle;
 }
 
 struct RankWait {
@@ -81,9 +81,8 @@ void find_straggler(TraceReport& report) {
     report.notes.emplace_back("no collective occurs on all ranks: waiting cannot be compared");
     return;
   }
-  const auto least = std::min_element(waits.begin(), waits.end(), [](const auto& a, const auto& b) {
-    return a.wait < b.wait;
-  });
+  const auto least = std::min_element(
+      waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.wait < b.wait; });
   const auto most_last = std::max_element(
       waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.last < b.last; });
   if (least->last != most_last->last) return;  // lateness moves from rank to rank

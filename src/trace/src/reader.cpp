@@ -43,8 +43,8 @@ void read_object(JsonCursor& cursor, std::string_view text, EventReader& events,
       cursor.move_to(at);
       continue;
     }
-    const bool understood = name == "traceEvents" ? events.read(cursor)
-                                                  : read_header(name, cursor, trace);
+    const bool understood =
+        name == "traceEvents" ? events.read(cursor) : read_header(name, cursor, trace);
     if (!understood) trace.truncated = true;
     if (cursor.at_end()) {
       trace.truncated = true;

@@ -69,8 +69,7 @@ void write_idle(JsonWriter& json, const IdleTimes& idle) {
 void write_step(JsonWriter& json, const DeviceReport& report, const TraceStepReport& step) {
   const auto model = step.flops ? std::optional{step.flops->model} : std::nullopt;
   const auto hardware = step.flops ? std::optional{step.flops->hardware} : std::nullopt;
-  const auto device =
-      step.device ? std::optional{seconds(step.device->length())} : std::nullopt;
+  const auto device = step.device ? std::optional{seconds(step.device->length())} : std::nullopt;
   json.begin_object()
       .field("name", step.name)
       .field("host_seconds", seconds(step.host.length()))

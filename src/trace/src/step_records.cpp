@@ -18,8 +18,7 @@ Seconds seconds(TraceNs time) {
 
 std::int64_t step_number(std::string_view name, std::size_t index) {
   const std::size_t at = name.find('#');
-  const auto number =
-      at == std::string_view::npos ? std::nullopt : parse_int(name.substr(at + 1));
+  const auto number = at == std::string_view::npos ? std::nullopt : parse_int(name.substr(at + 1));
   return number.value_or(static_cast<long long>(index));
 }
 

@@ -22,8 +22,8 @@ std::vector<TraceStep> find_steps(const Trace& trace) {
 }
 
 std::uint32_t step_at(std::span<const TraceStep> steps, TraceNs time) {
-  auto after = std::upper_bound(
-      steps.begin(), steps.end(), time, [](TraceNs moment, const TraceStep& step) {
+  auto after =
+      std::upper_bound(steps.begin(), steps.end(), time, [](TraceNs moment, const TraceStep& step) {
         return moment < step.host.start;
       });
   // Steps follow one another, so the one before is nearly always the one.

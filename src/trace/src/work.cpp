@@ -9,8 +9,8 @@ namespace {
 
 /// Pointwise kernels and reductions: they bear no matmul FLOPs, whoever launched them.
 bool is_elementwise_kernel(std::string_view name) {
-  static constexpr auto parts =
-      std::to_array<std::string_view>({"triton_poi_", "triton_red_", "triton_per_", "at::native::"});
+  static constexpr auto parts = std::to_array<std::string_view>(
+      {"triton_poi_", "triton_red_", "triton_per_", "at::native::"});
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
     return name.find(part) != std::string_view::npos;
   });
@@ -40,7 +40,8 @@ std::vector<Work> classify_work(const Trace& trace, const Links& links, const Op
       const HostEvent& host = trace.host_events[op];
       work.name = host.name;
       work.counted = flops.counted_as[op];
-      if (work.counted != no_event) work.name = trace.host_events[flops.ops[work.counted].event].name;
+      if (work.counted != no_event)
+        work.name = trace.host_events[flops.ops[work.counted].event].name;
       if (flops.supported[op]) {
         work.kind = OpKind::compute;
         continue;

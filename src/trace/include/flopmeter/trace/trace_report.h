@@ -28,9 +28,9 @@ struct TimeWindow {
   [[nodiscard]] TraceNs length() const { return end - start; }
 };
 
-/// Where the time of a window went.  Kernels of several streams overlap; every nanosecond belongs to
-/// the first class of DeviceClass that runs in it, or to `idle`.  `exposed` and `idle` sum to the
-/// window.
+/// Where the time of a window went.  Kernels of several streams overlap; every nanosecond belongs
+/// to the first class of DeviceClass that runs in it, or to `idle`.  `exposed` and `idle` sum to
+/// the window.
 struct TimeSplit {
   TraceNs window = 0;
   std::array<TraceNs, device_class_count> total{};  ///< by DeviceClass, overlapped or not
@@ -131,7 +131,7 @@ struct DeviceReport {
 
   std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
   std::vector<StepRecord> records;  ///< likewise
-  std::vector<std::string> notes;  ///< what was skipped or is not known, one sentence each
+  std::vector<std::string> notes;   ///< what was skipped or is not known, one sentence each
 };
 
 /// The rank that the others wait for.
