@@ -29,7 +29,10 @@ Exit run(const Options& options) {
   const auto peaks = argument.table();
   if (!peaks) return refuse(peaks.error());
   auto report = read_trace_arguments(options.paths, {.peaks = *peaks});
-  if (!report) return refuse(report.error());
+  if (!report) {  // the command is right, the file is not
+    say(report.error().message);
+    return 1;
+  }
   if (options.rank >= 0) {
     std::erase_if(report->ranks, [&](const DeviceReport& one) { return one.rank != options.rank; });
     if (report->ranks.empty()) {

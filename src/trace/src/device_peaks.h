@@ -13,7 +13,7 @@
 namespace flopmeter {
 
 /// The name that all listed devices share, else that of the device with this index.  Empty if there
-/// is no device work, no name, or no telling.
+/// was no device work or no name, or if names differ and none has this index.
 std::optional<std::string> device_name(const Trace& trace, std::optional<std::int32_t> index);
 
 /// The catalog's peaks; empty if the device is not in it.

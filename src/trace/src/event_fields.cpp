@@ -46,7 +46,7 @@ constexpr auto argument_keys = std::to_array<Key>({
     {"Seq", &EventFields::collective_sequence},
 });
 
-/// Keys by length: most keys of an event are told apart by it.
+/// Keys by length: the length alone distinguishes most keys of an event.
 template <std::size_t count>
 class KeyTable {
  public:
@@ -58,7 +58,7 @@ class KeyTable {
       for (std::size_t size = key.name.size() + 1; size < first_.size(); ++size) ++first_[size];
     }
   }
-  /// Null if it is no key of the table.
+  /// Null if the table does not have it.
   [[nodiscard]] const Key* find(std::string_view name) const {
     if (name.empty() || name.size() + 1 >= first_.size()) return nullptr;
     for (std::size_t i = first_[name.size()]; i < first_[name.size() + 1]; ++i) {

@@ -45,7 +45,7 @@ std::optional<HostKind> host_kind(std::string_view category) {
   return std::nullopt;
 }
 
-/// Categories that are no work of a device, whatever they say.
+/// Categories without device work, even if their events state a device or stream.
 bool is_ignored(std::string_view category) {
   static constexpr auto known = std::to_array<std::string_view>({"python_function",
                                                                  "gpu_user_annotation",
@@ -179,7 +179,7 @@ void EventStore::add_host_event(const EventFields& fields, HostKind kind, EventB
                   .name = texts_.id(fields.name),
                   .thread = thread_of(fields),
                   .kind = kind};
-  // Old versions have no category of its own for it.
+  // Old versions write it as an operator.
   if (fields.name.starts_with("ProfilerStep#")) event.kind = HostKind::annotation;
   if (event.kind == HostKind::op && !fields.dims.empty() && has_flop_cost(event.name)) {
     block.has_shapes = true;

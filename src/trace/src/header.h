@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The keys of a trace beside its events: devices, ranks, and the origin of its times.
+// The keys of a trace other than its events: devices, ranks, and the origin of its times.
 #pragma once
 
 #include "json_cursor.h"

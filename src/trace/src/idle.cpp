@@ -8,7 +8,7 @@
 namespace flopmeter {
 namespace {
 
-/// What a host event makes its thread wait for; empty if it does not wait.
+/// The reason why a host event makes its thread wait; empty if it does not wait.
 std::optional<IdleCause> waits_for(std::string_view name) {
   if (name.starts_with("enumerate(DataLoader)#")) return IdleCause::data_loading;
   static constexpr auto synchronizing = std::to_array<std::string_view>({"StreamSynchronize",

@@ -32,7 +32,7 @@ MappedMemory reserve_for(std::size_t size) {
   return address == MAP_FAILED ? MappedMemory{} : MappedMemory{address, most};
 }
 
-/// The size of what all members inflate to; empty if some member is damaged.
+/// The size of all members together once inflated; empty if some member is damaged.
 std::optional<std::size_t> inflate_whole(std::string_view data, const MappedMemory& out) {
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> inflater{
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor};
@@ -55,7 +55,7 @@ std::optional<std::size_t> inflate_whole(std::string_view data, const MappedMemo
   return written;
 }
 
-/// What can be inflated before the data ends or is corrupt.
+/// Inflates up to the end of the data or the first error, and returns the size of the result.
 std::size_t inflate_readable(std::string_view data, const MappedMemory& out) {
   z_stream stream{};
   constexpr int gzip_only = 16 + MAX_WBITS;

@@ -33,7 +33,7 @@ class MappedMemory {
 
 struct InputFile {
   MappedMemory memory;
-  std::vector<char> read;  ///< used instead of `memory` if the file is no regular file
+  std::vector<char> read;  ///< used instead of `memory` if the file is a pipe
   std::string_view text;
   bool damaged = false;  ///< gzip data that ends early or is corrupt: `text` is what came before
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a reader of the figures must know: what was skipped, and what is missing and how to get it.
+// Notes for readers of the figures: what was skipped, and what is missing and how to get it.
 #pragma once
 
 #include "links.h"

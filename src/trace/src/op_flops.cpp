@@ -98,8 +98,9 @@ class Costs {
   std::map<std::tuple<TextId, TextId, TextId, TextId>, std::optional<Call>> calls_;
 };
 
-/// Single-precision inputs run as fp32 or tf32: only the kernel's name tells.  If the trace states
-/// no types at all, the name tells everything.
+/// Single-precision inputs run as fp32 or tf32: only the kernel's name states
+/// which.  If the trace states
+/// no types at all, the name is all there is.
 void apply_kernel_math(const Trace& trace, const Links& links, OpFlops& flops) {
   std::vector<std::optional<Dtype>> math(trace.texts.size());
   std::vector<bool> asked(trace.texts.size(), false);

@@ -18,7 +18,7 @@
 
 namespace flopmeter {
 
-/// What surrounds an operator.
+/// The surroundings of an operator.
 struct OpContext {
   bool backward = false;   ///< inside an autograd node
   bool optimizer = false;  ///< inside `Optimizer.step`

@@ -12,7 +12,7 @@
 namespace flopmeter {
 namespace {
 
-/// Pipeline stages exchange pairwise: nobody else waits for them.
+/// Pipeline stages exchange pairwise: no other rank waits for them.
 bool is_point_to_point(std::string_view kind) {
   return kind.find("send") != std::string_view::npos || kind.find("recv") != std::string_view::npos;
 }

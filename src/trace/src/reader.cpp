@@ -16,7 +16,7 @@ Error not_a_trace(std::string what) {
   return {ErrorCode::parse_error, std::move(what)};
 }
 
-/// What a text is that is no JSON; empty if it may be.
+/// The format of a text that is not JSON; empty if it may be.
 std::string other_format(std::string_view text) {
   if (text.starts_with("PK\x03\x04")) return "a zip archive; unzip it first";
   if (text.starts_with("version https://git-lfs"))

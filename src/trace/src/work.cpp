@@ -7,7 +7,7 @@
 namespace flopmeter {
 namespace {
 
-/// Pointwise kernels and reductions: they bear no matmul FLOPs, whoever launched them.
+/// Pointwise kernels and reductions: they do no matmuls.
 bool is_elementwise_kernel(std::string_view name) {
   static constexpr auto parts = std::to_array<std::string_view>(
       {"triton_poi_", "triton_red_", "triton_per_", "at::native::"});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each piece of device work is worth: does it bear FLOPs that are counted, none, or FLOPs that
-// nobody counts?
+// The kind of each piece of device work: FLOPs that are counted, no FLOPs, or FLOPs that have no
+// cost rule.
 #pragma once
 
 #include "links.h"

@@ -67,7 +67,7 @@ TEST(TraceFlops, without_device_work_all_operators_ran) {
   EXPECT_FALSE(report.mfu);
 }
 
-TEST(TraceFlops, the_kernel_tells_tf32_from_fp32) {
+TEST(TraceFlops, the_kernel_name_distinguishes_tf32_from_fp32) {
   const DeviceReport report =
       TraceText{}
           .op("aten::mm", 0, 10, mm_args)

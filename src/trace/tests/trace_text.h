@@ -62,7 +62,7 @@ class TraceText {
            std::string{device} + R"("}], "traceEvents": [)" + "\n  " + events_ +
            "\n], \"traceName\": \"t\"}";
   }
-  /// What the trace shows about its first device.
+  /// The report of its first device.
   [[nodiscard]] DeviceReport report() const {
     Result<Trace> trace = parse_trace(object());
     EXPECT_TRUE(trace.has_value());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trace shows about each device: where its time went, the FLOPs of its steps, and its
+// The analysis of a trace per device: where its time went, the FLOPs of its steps, and its
 // collectives.  The operator profile and the step records are those of a live run, so that the same
 // analysis reads both.
 #pragma once
@@ -147,7 +147,7 @@ struct TraceReport {
   std::vector<std::string> notes;
 };
 
-/// What an MFU is computed against, if the trace's own device is not to be used.
+/// The peaks for MFU; empty to use those of the device that the trace names.
 struct TraceReportOptions {
   std::optional<PeakTable> peaks;
 };

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same run gives the same figures in every format that torch has written."""
+
+import gzip
+
+import pytest
+from eras import ERAS, FIGURES, MATMUL_FLOPS, write
+from trace_cli import trace_json
+
+
+def microseconds(seconds):
+    return round(seconds * 1e6, 3)
+
+
+@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
+def test_every_era_gives_the_same_figures(era, tmp_path):
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(write(era).encode()))
+    report = trace_json(path)
+    rank = report["ranks"][0]
+    assert (rank["kernels"], rank["memcpys"], rank["memsets"]) == tuple(FIGURES[k] for k in ("kernels", "memcpys", "memsets"))
+    time = rank["time"]
+    for key in ("window", "compute", "communication", "exposed_communication", "exposed_memcpy", "exposed_memset"):
+        assert microseconds(time[key + "_seconds"]) == FIGURES[key], key
+    assert rank["flops"]["model"] == rank["flops"]["hardware"] == FIGURES["model"]
+    assert [step["name"] for step in rank["steps"]] == ["ProfilerStep#5", "ProfilerStep#6"]
+    assert [step["model_flops"] for step in rank["steps"]] == [2 * MATMUL_FLOPS] * 2
+    assert [microseconds(step["device_seconds"]) for step in rank["steps"]] == [830, 1000]
+    assert rank["collectives"] == [dict(rank["collectives"][0], kind="allreduce", count=2, bytes=None)]
+    assert rank["skipped_events"] == 0
+    known = not era.array and era.types and era.name != "xpu"  # the catalog has no fp32 peak for that device
+    assert (report["mfu"] is not None) == known, rank["notes"]
+
+
+def test_several_files_are_ranks_of_one_run(tmp_path):
+    for rank in range(3):
+        (tmp_path / f"run_rank{rank}.pt.trace.json").write_text(write(ERAS[-4]))
+    report = trace_json(tmp_path)
+    assert [rank["rank"] for rank in report["ranks"]] == [0, 1, 2]
+    assert report["straggler"] is None or report["straggler"]["wait_seconds"] == 0
