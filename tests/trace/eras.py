@@ -65,7 +65,16 @@ OLD = {
     "gpu_memset": "Memset",
 }
 ERAS = [
-    Era("torch-1.8", OLD, 1_600_000_000_000_000, text_ids=True, external_id="external id", dims="Input dims", types=False, concrete=False),
+    Era(
+        "torch-1.8",
+        OLD,
+        1_600_000_000_000_000,
+        text_ids=True,
+        external_id="external id",
+        dims="Input dims",
+        types=False,
+        concrete=False,
+    ),
     Era("torch-1.9", OLD, 1_620_000_000_000_000, text_ids=True, concrete=False),
     Era("torch-1.13", origin=1_670_000_000_000_000, external_is_correlation=True, concrete=False),
     Era("torch-2.1", origin=1_700_000_000_000_000, external_is_correlation=True),
@@ -74,7 +83,13 @@ ERAS = [
     Era("torch-2.13", origin=2_204_338_329_788, decimals=True, base=1_775_078_550_000_000_000),
     Era("array", array=True, decimals=True),
     Era("rocm", decimals=True, runtime="hipLaunchKernel", device="AMD Instinct MI300X", device_index=2),
-    Era("xpu", decimals=True, runtime="urEnqueueKernelLaunch", launch_category="xpu_runtime", device="Intel(R) Data Center GPU Max 1550"),
+    Era(
+        "xpu",
+        decimals=True,
+        runtime="urEnqueueKernelLaunch",
+        launch_category="xpu_runtime",
+        device="Intel(R) Data Center GPU Max 1550",
+    ),
 ]
 
 
@@ -107,7 +122,8 @@ def write(era: Era) -> str:
         event("cpu_op", "aten::to", at + 70, 30, 4242, **{era.external_id: external})
         event("cpu_op", "aten::linear", at + 105, 40, 4242, **{era.external_id: external + 1})
         matmul = shapes((ROWS, INNER), (INNER, COLUMNS))
-        event("cpu_op", "aten::mm", at + 106, 30, 4242, **{era.external_id: external + 2, "Sequence number": step}, **matmul)
+        matmul |= {era.external_id: external + 2, "Sequence number": step}
+        event("cpu_op", "aten::mm", at + 106, 30, 4242, **matmul)
         event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", at + 370, 50, 4343)
         backward = shapes((INNER, ROWS), (ROWS, COLUMNS))
         event("cpu_op", "aten::mm", at + 375, 30, 4343, **{era.external_id: external + 3}, **backward)
@@ -115,13 +131,14 @@ def write(era: Era) -> str:
             correlation = 1000 * (step + 1) + i
             thread = 4343 if name == "gemm_backward" else 4242
             event(era.launch_category, era.runtime, at + launch, 8, thread, correlation=correlation)
-            args = {"device": era.device_index, "stream": str(stream) if era.text_ids else stream, "correlation": correlation}
+            args = {"device": era.device_index, "correlation": correlation}
+            args["stream"] = str(stream) if era.text_ids else stream
             if era.external_is_correlation:
                 args["External id"] = correlation
             category = kind if kind == "kernel" else "gpu_" + kind
             tid = f"stream {stream}" if era.text_ids else stream
             event(category, name, at + start, duration, tid, pid=era.device_index, **args)
-        events.append(f'{{"ph": "s", "id": {step}, "pid": 4242, "tid": 4242, "ts": {number(at)}, "cat": "ac2g", "name": "ac2g"}}')
+        events.append(f'{{"ph": "s", "id": {step}, "pid": 1, "tid": 1, "ts": {number(at)}, "cat": "ac2g", "name": "ac2g"}}')
     body = "[\n  " + ",\n  ".join(events) + "\n]"
     if era.array:
         return body

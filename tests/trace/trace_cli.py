@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-PROGRAM = Path(os.environ.get("FLOPMETER_CLI", Path(__file__).parents[2] / "build/flopmeter"))
+PROGRAM = Path(os.environ.get("FLOPMETER_BIN", Path(__file__).parents[2] / "build/flopmeter"))
 
 
 def run_trace(*arguments, timeout=60):
