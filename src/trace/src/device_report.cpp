@@ -120,10 +120,12 @@ void find_unsupported(const Trace& trace,
 void find_host_coverage(DeviceReport& report) {
   double all = 0;
   double counted = 0;
-  for (const OpProfileRow& row : report.profiles.front().rows) {
-    if (row.name.starts_with("autograd::engine")) continue;
-    all += row.self.value;
-    if (row.kind == OpKind::compute) counted += row.self.value;
+  for (const OpProfile& profile : report.profiles) {
+    for (const OpProfileRow& row : profile.rows) {
+      if (row.name.starts_with("autograd::engine")) continue;
+      all += row.self.value;
+      if (row.kind == OpKind::compute) counted += row.self.value;
+    }
   }
   if (all > 0) report.coverage = counted / all;
 }

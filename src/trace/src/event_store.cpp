@@ -119,10 +119,13 @@ std::optional<Times> times_of(const EventFields& fields) {
   const auto start = parse_microseconds(fields.start);
   const auto duration =
       fields.duration.empty() ? std::optional<TraceNs>{0} : parse_microseconds(fields.duration);
-  // Half the range: sums and differences of two such times cannot overflow.
-  constexpr TraceNs most = std::numeric_limits<TraceNs>::max() / 4;
-  if (!start || !duration || *duration < 0 || *duration > most || *start > most || *start < -most)
+  // Until the year 2039, and at most eleven days long: sums and differences cannot overflow.
+  constexpr TraceNs latest = 2'200'000'000'000'000'000;
+  constexpr TraceNs longest = 1'000'000'000'000'000;
+  if (!start || !duration || *duration < 0 || *duration > longest || *start > latest ||
+      *start < -latest) {
     return std::nullopt;
+  }
   return Times{.start = *start, .duration = *duration};
 }
 

@@ -3,6 +3,7 @@
 
 #include "numbers.h"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -65,7 +66,9 @@ bool read_header(std::string_view name, JsonCursor& cursor, Trace& trace) {
   }
   std::string_view value;
   if (!cursor.value(value)) return false;
-  if (name == "baseTimeNanoseconds") trace.base_time = number(value).value_or(0);
+  constexpr TraceNs latest = 2'200'000'000'000'000'000;  // in the year 2039
+  if (name == "baseTimeNanoseconds")
+    trace.base_time = std::clamp<TraceNs>(number(value).value_or(0), 0, latest);
   return true;
 }
 

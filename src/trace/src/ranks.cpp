@@ -49,7 +49,7 @@ TraceNs clock_offset(const std::map<CallKey, TimeWindow>& first,
 }
 
 struct RankWait {
-  TraceNs wait = 0;
+  WideInt wait = 0;
   std::int64_t last = 0;  ///< calls at which the rank arrived last
 };
 
@@ -65,11 +65,11 @@ void find_straggler(TraceReport& report) {
   std::vector<RankWait> waits(calls.size());
   std::int64_t compared = 0;
   for (const auto& [key, first] : calls.front()) {
-    std::vector<TraceNs> arrivals;
+    std::vector<WideInt> arrivals;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto same = calls[i].find(key);
       if (same == calls[i].end()) break;
-      arrivals.push_back(same->second.start - offsets[i]);
+      arrivals.push_back(WideInt{same->second.start} - offsets[i]);
     }
     if (arrivals.size() != calls.size()) continue;
     const auto last = std::max_element(arrivals.begin(), arrivals.end());
@@ -86,7 +86,7 @@ void find_straggler(TraceReport& report) {
   const auto most_last = std::max_element(
       waits.begin(), waits.end(), [](const auto& a, const auto& b) { return a.last < b.last; });
   if (least->last != most_last->last) return;  // lateness moves from rank to rank
-  TraceNs others = 0;
+  WideInt others = 0;
   for (const RankWait& wait : waits) others += wait.wait;
   others -= least->wait;
   const auto index = static_cast<std::size_t>(least - waits.begin());
