@@ -3,10 +3,12 @@
 """Runs one loop of loops.py as a plain training script.
 
     python tests/simgpu/run_loop.py item10 --steps 30 --truth truth.json [--fixed] [--set network_gbs=4 ...]
+    torchrun --nproc-per-node 2 tests/simgpu/run_loop.py ddp_slow --truth truth{rank}.json
 """
 
 import argparse
 import json
+import os
 
 from loops import LOOPS, run
 
@@ -23,7 +25,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=LOOPS, metavar="NAME", help=", ".join(LOOPS))
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--truth", help="write the truth to this JSON file")
+    parser.add_argument("--truth", help="write the truth to this JSON file; {rank} is replaced")
     parser.add_argument("--kernels", action="store_true", help="with every kernel")
     parser.add_argument("--fixed", action="store_true", help="with the cause removed")
     parser.add_argument("--values", action="store_true", help="a tiny model with real values")
@@ -33,7 +35,7 @@ def main():
         arguments.name, arguments.steps, fixed=arguments.fixed, values=arguments.values, **dict(arguments.set)
     )
     if arguments.truth:
-        truth.save(arguments.truth, arguments.kernels)
+        truth.save(arguments.truth.replace("{rank}", os.environ.get("RANK", "0")), arguments.kernels)
     step = truth.mean(skip=min(3, arguments.steps - 1))
     idle = ", ".join(f"{cause} {seconds * 1e3:.2f}" for cause, seconds in sorted(step.idle_by.items()))
     print(

@@ -226,6 +226,26 @@ def test_an_operator_whose_shape_depends_on_data_waits_and_is_right():
     assert simgpu.counters()["cpu_fallback"] == 1
 
 
+def test_an_operator_passes_interceptors_once_with_values_on():
+    simgpu.configure(values=True)
+    passed = []
+
+    def intercept(keys, a, b):
+        passed.append(a.device.type)
+        return torch.ops.aten.mm.default.redispatch(keys.remove(torch._C.DispatchKey.BackendSelect), a, b)
+
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("mm", intercept, "BackendSelect", with_keyset=True)
+    try:
+        x = torch.ones(3, 3, device=DEVICE)
+        with torch.profiler.profile() as profile:
+            assert (x @ x).sum().item() == 27
+    finally:
+        library._destroy()
+    assert passed == [DEVICE]
+    assert [event.name for event in profile.events()].count("aten::mm") == 1
+
+
 # Capture
 
 

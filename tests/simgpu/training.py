@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import os
 import time
 from dataclasses import dataclass
 
@@ -159,18 +160,16 @@ def make_model(options, device):
 
 @contextlib.contextmanager
 def data_parallel(model, options):
-    """The model in DistributedDataParallel, in a group of this process alone unless one exists."""
+    """The model in DistributedDataParallel, in the group that torchrun describes or in one of this process alone."""
     if not options.ddp:
         yield model
         return
-    own = not dist.is_initialized()
-    if own:
-        dist.init_process_group("simccl", store=dist.HashStore(), rank=0, world_size=1)
+    alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+    dist.init_process_group("cpu:gloo,simgpu:simccl", **alone)
     try:
         yield torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     finally:
-        if own:
-            dist.destroy_process_group()
+        dist.destroy_process_group()
 
 
 def clip(model, how):

@@ -78,29 +78,10 @@ class Backend final : public c10d::Backend {
           if (size_ > 1) gloo_->allreduce(host, options)->wait();
         });
   }
-  WorkPointer allreduce_coalesced(Tensors& tensors,
-                                  const c10d::AllreduceCoalescedOptions& options) override {
-    return run(OpType::ALLREDUCE_COALESCED,
-               "all_reduce",
-               2 * share() * total_bytes(tensors),
-               tensors,
-               [=, this] {
-                 for (const Tensor& tensor : aliases(tensors)) {
-                   Tensors one{tensor};
-                   if (size_ > 1) gloo_->allreduce(one, options)->wait();
-                 }
-               });
-  }
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     return run(OpType::BROADCAST, "broadcast", total_bytes(tensors), tensors, [=, this] {
       auto host = aliases(tensors);
       if (size_ > 1) gloo_->broadcast(host, options)->wait();
-    });
-  }
-  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    return run(OpType::REDUCE, "reduce", total_bytes(tensors), tensors, [=, this] {
-      auto host = aliases(tensors);
-      if (size_ > 1) gloo_->reduce(host, options)->wait();
     });
   }
   WorkPointer allgather(std::vector<Tensors>& outputs,

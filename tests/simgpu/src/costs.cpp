@@ -16,36 +16,11 @@ double matmul(const at::Tensor& a, const at::Tensor& b) {
   return 2 * numel(a) * static_cast<double>(b.size(-1));
 }
 
-/// Forward: 2 per weight element and output position.
-double convolution(const at::Tensor& weight,
-                   const at::Tensor& output,
-                   bool transposed,
-                   const at::Tensor& input) {
-  const at::Tensor& grid = transposed ? input : output;
-  double positions = static_cast<double>(grid.size(0));
-  for (int64_t d = 2; d < grid.dim(); ++d) positions *= static_cast<double>(grid.size(d));
-  return 2 * numel(weight) * positions;
-}
-
-double flops_of(std::string_view name,
-                c10::ArrayRef<c10::IValue> arguments,
-                c10::ArrayRef<at::Tensor> results) {
+double flops_of(std::string_view name, c10::ArrayRef<c10::IValue> arguments) {
   if (name == "mm" || name == "bmm")
     return matmul(arguments[0].toTensor(), arguments[1].toTensor());
   if (name == "addmm" || name == "baddbmm" || name == "addmm_" || name == "baddbmm_") {
     return matmul(arguments[1].toTensor(), arguments[2].toTensor());
-  }
-  if (name == "convolution_overrideable") {
-    return convolution(
-        arguments[1].toTensor(), results[0], arguments[6].toBool(), arguments[0].toTensor());
-  }
-  if (name == "convolution_backward_overrideable") {  // one product per gradient
-    const auto wanted = arguments[9].toBoolList();
-    return (static_cast<int>(wanted[0]) + static_cast<int>(wanted[1])) *
-           convolution(arguments[2].toTensor(),
-                       arguments[0].toTensor(),
-                       arguments[6].toBool(),
-                       arguments[1].toTensor());
   }
   return 0;
 }
@@ -93,7 +68,7 @@ Kernel kernel_of(std::string_view name,
   for (const c10::IValue& argument : arguments) append_tensors(argument, inputs);
   for (const at::Tensor& tensor : inputs) read += bytes_of(tensor);
   if (reads_rows(name)) read = written;
-  const double flops = flops_of(name, arguments, results);
+  const double flops = flops_of(name, arguments);
   const bool half = !inputs.empty() && is_16_bit(inputs.back());
   return roofline(std::string(name), flops, half, read + written);
 }

@@ -194,10 +194,8 @@ std::shared_ptr<const Plan> find_plan(const c10::OperatorHandle& op,
   std::shared_ptr<const Plan> plan;
   try {
     plan = std::make_shared<const Plan>(make_plan(op, arguments));
-  } catch (
-      const std::exception& error) {  // the CPU kernel knows better, or raises the error to show
-    if (getenv("SIMGPU_VERBOSE"))
-      fprintf(stderr, "simgpu: %s on the CPU: %s\n", key.c_str(), error.what());
+  } catch (const std::exception&) {
+    // The CPU kernel knows better, or raises the error to show.
   }
   const std::lock_guard lock(mutex);
   if (known_signature && plan) plans.emplace(key, plan);

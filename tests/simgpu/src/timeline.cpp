@@ -14,28 +14,9 @@ namespace simgpu {
 namespace {
 constexpr int64_t pool_streams = 32;
 constexpr std::pair<std::string_view, double Settings::*> setting_table[] = {
-    {"peak_tflops", &Settings::peak_tflops},
-    {"peak_tflops_fp32", &Settings::peak_tflops_fp32},
-    {"matmul_efficiency", &Settings::matmul_efficiency},
-    {"bandwidth_gbs", &Settings::bandwidth_gbs},
-    {"kernel_us", &Settings::kernel_us},
-    {"launch_us", &Settings::launch_us},
-    {"launch_host_us", &Settings::launch_host_us},
-    {"graph_launch_us", &Settings::graph_launch_us},
-    {"graph_kernel_us", &Settings::graph_kernel_us},
-    {"queue_depth", &Settings::queue_depth},
-    {"pinned_gbs", &Settings::pinned_gbs},
-    {"pageable_gbs", &Settings::pageable_gbs},
-    {"copy_us", &Settings::copy_us},
-    {"network_gbs", &Settings::network_gbs},
-    {"network_us", &Settings::network_us},
-    {"simulated_world", &Settings::simulated_world},
-    {"memory_gb", &Settings::memory_gb},
-    {"event_host_us", &Settings::event_host_us},
-    {"event_device_us", &Settings::event_device_us},
-    {"elapsed_time", &Settings::elapsed_time},
-    {"fused_attention", &Settings::fused_attention},
-    {"values", &Settings::values},
+#define SIMGPU_ROW(name, value) {#name, &Settings::name},
+    SIMGPU_SETTINGS(SIMGPU_ROW)
+#undef SIMGPU_ROW
 };
 
 int64_t thread_id() {
@@ -136,6 +117,19 @@ void Device::add_interval(const Kernel& kernel,
                   thread_id()});
 }
 
+// A full queue blocks the host until its oldest launches have started.
+void Device::wait_for_room(Stream& queue, std::unique_lock<std::mutex>& lock) {
+  const auto depth = static_cast<size_t>(settings().queue_depth);
+  for (;;) {
+    while (!queue.starts.empty() && queue.starts.front() <= now()) queue.starts.pop_front();
+    if (queue.starts.size() < depth) return;
+    const Time free_at = queue.starts[queue.starts.size() - depth];
+    lock.unlock();
+    wait_until(free_at);
+    lock.lock();
+  }
+}
+
 Time Device::launch(int64_t stream, Kernel kernel, std::function<void()> values, Time start_at) {
   const Settings& s = settings();
   const Time call = now();
@@ -146,15 +140,7 @@ Time Device::launch(int64_t stream, Kernel kernel, std::function<void()> values,
         {Node::Type::kernel, stream, -1, std::move(kernel), std::move(values)});
     return 0;
   }
-  for (;;) {  // a full queue blocks the host until the oldest launches have started
-    while (!queue.starts.empty() && queue.starts.front() <= now()) queue.starts.pop_front();
-    const auto depth = static_cast<size_t>(s.queue_depth);
-    if (queue.starts.size() < depth) break;
-    const Time free_at = queue.starts[queue.starts.size() - depth];
-    lock.unlock();
-    wait_until(free_at);
-    lock.lock();
-  }
+  wait_for_room(queue, lock);
   if (s.launch_host_us > 0) spin_until(now() + microseconds(s.launch_host_us));
   const Time enqueued = now();
   const Time earliest = start_at != 0 ? start_at : enqueued + microseconds(s.launch_us);
@@ -174,6 +160,7 @@ void Device::replay(int64_t stream, Graph& graph) {
   std::unique_lock lock(mutex_);
   Stream& queue = at(stream);
   TORCH_CHECK(queue.capturing == nullptr, "simgpu: replay during capture is not supported");
+  wait_for_room(queue, lock);
   const Time enqueued = now();
   const Time begin = std::max(enqueued + microseconds(s.graph_launch_us), queue.tail);
   queue.starts.push_back(begin);

@@ -24,31 +24,37 @@ Time now();
 /// Sleeps, and spins for the last 70 microseconds.
 void wait_until(Time time);
 
-/// All values are doubles, so that one table serves Python: `configure("launch_us", 4)`. Switches
-/// are 0 or 1.
+/// Name, default, and meaning. All are doubles, so that one list serves Python; switches are 0
+/// or 1.
+// clang-format off
+#define SIMGPU_SETTINGS(X)                                                             \
+  X(peak_tflops, 100) /* matmuls in 16 bits */                                         \
+  X(peak_tflops_fp32, 50) /* matmuls in 32 bits */                                     \
+  X(matmul_efficiency, 0.8) /* of the peak */                                          \
+  X(bandwidth_gbs, 1000) /* device memory */                                           \
+  X(kernel_us, 2) /* fixed time of each kernel */                                      \
+  X(launch_us, 4) /* from the launch call to the earliest start */                     \
+  X(launch_host_us, 0) /* additional host time of each launch */                       \
+  X(graph_launch_us, 10) /* from a graph's replay to its first kernel */               \
+  X(graph_kernel_us, 1) /* fixed time of each kernel of a graph */                     \
+  X(queue_depth, 1024) /* launches that may wait on a stream before the host blocks */ \
+  X(pinned_gbs, 24) /* host link, pinned memory */                                     \
+  X(pageable_gbs, 6) /* host link, pageable memory */                                  \
+  X(copy_us, 5) /* fixed time of each copy over the host link */                       \
+  X(network_gbs, 50) /* bus bandwidth of a collective */                               \
+  X(network_us, 15) /* fixed time of each collective */                                \
+  X(simulated_world, 8) /* ranks that a process group of one process stands for */     \
+  X(memory_gb, 80) /* device memory */                                                 \
+  X(event_host_us, 0) /* additional host time of an event record */                    \
+  X(event_device_us, 0) /* device time of an event */                                  \
+  X(elapsed_time, 1) /* 0: the guard has no elapsedTime (as NPU) */                    \
+  X(fused_attention, 1) /* 0: scaled_dot_product_attention decomposes */               \
+  X(values, 0) /* 1: compute real values on the CPU */
+// clang-format on
 struct Settings {
-  double peak_tflops = 100;        // matmuls in 16 bits
-  double peak_tflops_fp32 = 50;    // matmuls in 32 bits
-  double matmul_efficiency = 0.8;  // of the peak
-  double bandwidth_gbs = 1000;     // device memory
-  double kernel_us = 2;            // fixed time of each kernel
-  double launch_us = 4;            // from the launch call to the earliest start
-  double launch_host_us = 0;       // additional host time of each launch
-  double graph_launch_us = 10;     // from a graph's replay to its first kernel
-  double graph_kernel_us = 1;      // fixed time of each kernel of a graph
-  double queue_depth = 1024;       // launches that may wait on a stream before the host blocks
-  double pinned_gbs = 24;          // host link, pinned memory
-  double pageable_gbs = 6;         // host link, pageable memory
-  double copy_us = 5;              // fixed time of each copy over the host link
-  double network_gbs = 50;         // bus bandwidth of a collective
-  double network_us = 15;          // fixed time of each collective
-  double simulated_world = 8;      // ranks that a process group of one process stands for
-  double memory_gb = 80;           // device memory
-  double event_host_us = 0;        // additional host time of an event record
-  double event_device_us = 0;      // device time of an event
-  double elapsed_time = 1;         // 0: the guard has no elapsedTime (as NPU)
-  double fused_attention = 1;      // 0: scaled_dot_product_attention decomposes
-  double values = 0;               // 1: compute real values on the CPU
+#define SIMGPU_MEMBER(name, value) double name = value;
+  SIMGPU_SETTINGS(SIMGPU_MEMBER)
+#undef SIMGPU_MEMBER
 };
 Settings& settings();
 double* find_setting(std::string_view name);  // null: no such setting
@@ -166,6 +172,7 @@ class Device {
     Graph* capturing = nullptr;
   };
   Stream& at(int64_t stream) { return streams_[stream]; }
+  void wait_for_room(Stream& queue, std::unique_lock<std::mutex>& lock);
   void forbid_while_capturing(std::string_view what);
   void place(Event& event, int64_t stream);
   void let_wait(const Event& event, int64_t stream);
