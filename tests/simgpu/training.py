@@ -140,7 +140,7 @@ class GraphStep:
             self.loss.backward()
 
     def __call__(self, batch):
-        mark("forward")
+        mark("replay")
         for name, tensor in batch.items():
             self.inputs[name].copy_(tensor)
         self.graph.replay()
