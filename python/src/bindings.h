@@ -16,14 +16,16 @@ namespace flopmeter {
 
 /// Throws the Error as the Python exception that fits it.
 [[noreturn]] inline void raise(const Error& error) {
+  const std::string text =
+      error.parameter.empty() ? error.message : error.parameter + "= " + error.message;
   switch (error.code) {
     case ErrorCode::io_error:
-      PyErr_SetString(PyExc_OSError, error.message.c_str());
+      PyErr_SetString(PyExc_OSError, text.c_str());
       throw pybind11::error_already_set();
     case ErrorCode::unsupported:
-      throw std::runtime_error(error.message);
+      throw std::runtime_error(text);
     default:
-      throw pybind11::value_error(error.message);
+      throw pybind11::value_error(text);
   }
 }
 

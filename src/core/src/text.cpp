@@ -163,7 +163,12 @@ std::vector<std::string_view> nearest(std::string_view word,
   for (const auto candidate : known) {
     const std::string text = lower(candidate);
     const bool contains = wanted.size() >= 3 && text.find(wanted) != std::string::npos;
-    const std::size_t distance = contains ? 1 : edit_distance(wanted, text);
+    // "mm" is near "aten::mm": people leave out the namespace.
+    const std::size_t scope = text.rfind("::");
+    const std::string_view own = std::string_view{text}.substr(
+        scope == std::string::npos || wanted.find("::") != std::string::npos ? 0 : scope + 2);
+    const std::size_t distance =
+        own == wanted ? 0 : (contains ? 1 : edit_distance(wanted, std::string{own}));
     if (distance <= std::max<std::size_t>(2, wanted.size() / 3))
       ranked.emplace_back(distance, candidate);
   }

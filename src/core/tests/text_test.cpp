@@ -51,6 +51,8 @@ TEST(Text, nearest_suggests_small_slips_only) {
   constexpr std::array<std::string_view, 3> known = {"llama-3-8b", "llama-2-7b", "mixtral-8x7b"};
   EXPECT_EQ(nearest("llama3-8b", known).front(), "llama-3-8b");
   EXPECT_TRUE(nearest("zzzzzz", known).empty());
+  const std::vector<std::string_view> scoped = {"aten::bmm", "aten::mm"};
+  EXPECT_EQ(nearest("mm", scoped).front(), "aten::mm");
   EXPECT_EQ(did_you_mean("llama-3-8", known).substr(0, 25), "; did you mean llama-3-8b");
 }
 

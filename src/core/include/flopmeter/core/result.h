@@ -16,7 +16,15 @@ enum class ErrorCode { invalid_argument, not_found, parse_error, io_error, unsup
 
 struct Error {
   ErrorCode code = ErrorCode::invalid_argument;
+  /// One clause.  If there is a parameter, it is the subject of the clause: "must be positive".
   std::string message;
+  /// Argument at fault, in snake_case.  The CLI renders it as --seq-len, Python as seq_len=.
+  std::string parameter = {};
+
+  /// The whole sentence, for a reader who passed no arguments.
+  [[nodiscard]] std::string text() const {
+    return parameter.empty() ? message : parameter + " " + message;
+  }
 };
 
 template <class T>
