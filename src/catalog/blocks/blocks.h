@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks that most transformers share, for the family files.  Private to the catalog.
+// Blocks of most transformers, for the family files.  Private to the catalog.
 #pragma once
 
 #include <flopmeter/catalog/config.h>
@@ -10,10 +10,10 @@
 
 namespace flopmeter {
 
-/// The product of two sizes; one beyond 2^40 is the configuration's error.
+/// Product of two sizes; more than 2^40 is an error of the configuration.
 std::int64_t product(const Config& config, std::int64_t a, std::int64_t b);
 
-/// Names of the projections below a layer; an empty k and v means that q holds all three.
+/// Names of the projections in a layer; if k and v are empty, q contains all three.
 struct ProjectionNames {
   std::string_view q = "self_attn.q_proj";
   std::string_view k = "self_attn.k_proj";
@@ -29,10 +29,10 @@ struct AttentionBlock {
   std::int64_t head_dim = 0;
   bool qkv_bias = false;
   bool out_bias = false;
-  bool gated = false;       ///< queries come with as many numbers that gate the result
-  std::string_view q_norm;  ///< names, where queries and keys are normalised
+  bool gated = false;       ///< a gate of the same size as the queries scales the result
+  std::string_view q_norm;  ///< names of the norms of queries and keys; empty: none
   std::string_view k_norm;
-  bool norm_whole_width = false;  ///< the norms span all heads and not one
+  bool norm_whole_width = false;  ///< the norms span all heads
   bool norm_bias = false;
   MaskPairs mask{};
   bool mask_tensor = false;
@@ -41,7 +41,7 @@ struct AttentionBlock {
 
 Value attention_block(LayerBuilder& layer, Value x, const AttentionBlock& spec);
 
-/// Two matrices, or three when gated; an empty gate means that up holds both.
+/// Two matrices, or three if gated; if gate is empty, up contains both.
 struct MlpBlock {
   std::int64_t hidden = 0;
   std::int64_t ffn = 0;
@@ -56,11 +56,11 @@ struct MlpBlock {
 
 Value mlp_block(LayerBuilder& layer, Value x, const MlpBlock& spec);
 
-/// A norm's weight, and its bias for LayerNorm.
+/// Weight of a norm, and bias of LayerNorm.
 Value norm(
     LayerBuilder& layer, Value x, std::string_view name, std::int64_t width, bool bias = false);
 
-/// Sizes that conventions ask for, from an attention and an MLP block.
+/// Sizes for the conventions, from an attention and an MLP block.
 void set_facts(Model& model,
                const AttentionBlock& attention,
                std::int64_t layers,
@@ -69,11 +69,11 @@ void set_facts(Model& model,
                std::int64_t vocab,
                bool tied);
 
-/// Embedding, layers and head of a plain decoder, around the layers that `layers` adds.
+/// Embedding and head of a decoder, around the layers that `layers` adds.
 struct DecoderFrame {
   std::string_view prefix = "model.";  ///< before embed_tokens, norm
   std::string_view embed = "embed_tokens";
-  std::string_view embed_positions;  ///< learned positions, where there are any
+  std::string_view embed_positions;  ///< learned positions; empty: none
   std::string_view embed_norm;
   std::string_view final_norm = "norm";  ///< empty: none, or one without weights
   std::string_view head = "lm_head";

@@ -6,7 +6,7 @@
 namespace flopmeter {
 namespace {
 
-/// A dropout keeps its mask for backward, so that a checkpoint's recompute runs what precedes it.
+/// A dropout saves its mask for backward, so that recomputation includes the operations before it.
 Value dropout(LayerBuilder& layer, Value x, double share) {
   return share > 0 ? layer.parameters(x, "dropout", 0) : x;
 }
@@ -54,12 +54,12 @@ std::vector<int> read_windowed(const Config& config,
   if (layers > most_layers) return windowed;  // refused by check_sizes
   for (const std::string& type : config.texts({"layer_types"})) {
     if (type != "sliding_attention" && type != "full_attention")
-      config.fail("key 'layer_types' holds a type that is neither sliding_ nor full_attention");
+      config.fail("key 'layer_types' has a type other than sliding_attention and full_attention");
     windowed.push_back(type == "sliding_attention" ? 1 : 0);
   }
   if (!windowed.empty()) {
     if (static_cast<std::int64_t>(windowed.size()) != layers)
-      config.fail("key 'layer_types' does not hold one type for each of num_hidden_layers");
+      config.fail("key 'layer_types' must have one type per layer (num_hidden_layers)");
     return windowed;
   }
   for (std::int64_t layer = 0; layer < layers; ++layer)
@@ -70,11 +70,11 @@ std::vector<int> read_windowed(const Config& config,
 bool check_sizes(const Config& config, const Decoder& decoder) {
   const AttentionBlock& attention = decoder.attention;
   if (decoder.layers > most_layers) {
-    config.fail("more than 65536 layers, so no model configuration");
+    config.fail("more than 65536 layers");
   } else if (attention.head_dim < 1) {
     config.fail("the hidden size is smaller than the number of attention heads");
   } else if (WideInt{attention.heads} * attention.head_dim > WideInt{1} << 40U) {
-    config.fail("attention heads times head dimension is beyond 2^40");
+    config.fail("attention heads times head dimension exceeds 2^40");
   } else if (attention.heads % attention.kv_heads != 0) {
     config.fail("the number of attention heads is not a multiple of the key-value heads");
   }

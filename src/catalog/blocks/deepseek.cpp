@@ -29,14 +29,14 @@ std::vector<int> read_sparse(const Config& config, std::int64_t layers, std::int
   if (sparse.empty()) {
     for (std::int64_t i = 0; i < layers; ++i) sparse.push_back(i >= dense ? 1 : 0);
   } else if (static_cast<std::int64_t>(sparse.size()) != layers) {
-    config.fail("key 'mlp_layer_types' does not hold one type for each of num_hidden_layers");
+    config.fail("key 'mlp_layer_types' must have one type per layer (num_hidden_layers)");
   }
   return sparse;
 }
 
-/// DeepSeek's own modelling code, which files name in `auto_map`, keeps the numbers that balance
-/// the experts as a parameter of the router; transformers, where it wrote the file itself, as a
-/// buffer.
+/// DeepSeek's modeling code, which files reference in `auto_map`, stores the expert-balancing bias
+/// as a parameter of the router; transformers stores it as a buffer.
+///
 bool balance_is_parameter(const Config& config) {
   const bool by_transformers = config.has("transformers_version") && !config.has("auto_map");
   return !by_transformers && config.text_or({"topk_method"}, "noaux_tc") == "noaux_tc";
@@ -63,7 +63,7 @@ void add_predictions(ModelBuilder& builder,
   run.count = count;
   run.checkpointed = true;
   run.mtp = true;
-  // Routers stay routers, so that conventions which leave them out do so here, too.
+  // Keeps the router component, so that conventions without routers exclude it here too.
   for (Node& node : builder.model.kinds[run.kind].nodes) {
     if (node.component != Component::router) node.component = Component::mtp;
   }
@@ -119,7 +119,7 @@ Model build_deepseek(const Config& config, const DeepseekDefaults& defaults) {
   const DecoderFrame frame{.hidden = hidden,
                            .vocab = config.size({"vocab_size"}),
                            .tied = config.flag_or({"tie_word_embeddings"}, false)};
-  // What every decoder must satisfy; a latent head is as wide as its parts.
+  // Checks of every decoder; a latent head is as wide as its parts.
   Decoder sizes;
   sizes.layers = layers;
   sizes.attention.heads = sizes.attention.kv_heads = attention.heads;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What DeepSeek-V2, V3 and Kimi share: attention through a low-rank latent (MLA), shared and routed
-// experts, layers that predict a further token.  Private to the catalog.
+// Parts of DeepSeek-V2, V3, and Kimi: multi-head latent attention (MLA), shared and routed experts,
+// multi-token prediction layers.  Private to the catalog.
 #pragma once
 
 #include "moe_block.h"
@@ -14,7 +14,7 @@ namespace flopmeter {
 struct LatentAttention {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t q_rank = 0;  ///< 0: queries are projected at once
+  std::int64_t q_rank = 0;  ///< 0: queries are projected directly
   std::int64_t kv_rank = 0;
   std::int64_t d_nope = 0;
   std::int64_t d_rope = 0;
@@ -24,8 +24,8 @@ struct LatentAttention {
 
 Value latent_attention(LayerBuilder& layer, Value x, const LatentAttention& spec);
 
-/// Layers that each predict one more token: norms of the hidden state and of the next
-/// token's embedding, both projected to one, a decoder layer, norm, and the shared head
+/// Layers that each predict one more token: norms of the hidden state and of the next token's
+/// embedding, a projection of both, a decoder layer, a norm, and the shared head
 /// (DeepSeek-V3, arXiv 2412.19437, 2.2).
 void add_predictions(ModelBuilder& builder,
                      std::int64_t first,
@@ -33,7 +33,7 @@ void add_predictions(ModelBuilder& builder,
                      const DecoderFrame& frame,
                      const std::function<Value(LayerBuilder&, Value)>& decoder_layer);
 
-/// What the configuration classes take for a key that is left out.
+/// Defaults of the configuration classes.
 struct DeepseekDefaults {
   std::int64_t q_rank = 1536;
   std::int64_t d_nope = 128;
@@ -44,7 +44,7 @@ struct DeepseekDefaults {
   std::int64_t shared = 0;
   std::int64_t first_dense = 0;
   std::int64_t predictions = 0;  ///< multi-token prediction layers
-  bool balanced = false;         ///< a number an expert balances the routing
+  bool balanced = false;         ///< a bias per expert balances the routing
 };
 
 Model build_deepseek(const Config& config, const DeepseekDefaults& defaults);

@@ -14,7 +14,7 @@ std::vector<int> read_linear(const Config& config, std::int64_t layers) {
   if (linear.empty()) {
     for (std::int64_t i = 0; i < layers; ++i) linear.push_back((i + 1) % every != 0 ? 1 : 0);
   } else if (static_cast<std::int64_t>(linear.size()) != layers) {
-    config.fail("key 'layer_types' does not hold one type for each of num_hidden_layers");
+    config.fail("key 'layer_types' must have one type per layer (num_hidden_layers)");
   }
   return linear;
 }
@@ -54,7 +54,7 @@ void read_gated_experts(const Config& config,
 void add_delta_layers(ModelBuilder& builder, const DeltaDecoder& spec) {
   const Decoder& base = spec.base.base;
   const std::vector<bool>& sparse = spec.base.sparse;
-  // The first bit of a kind says whether there are experts, the second whether it is a delta net.
+  // Bits of a kind: the first is set if it has experts, the second if it is a delta net.
   std::vector<int> kinds;
   for (std::size_t i = 0; i < spec.linear.size(); ++i)
     kinds.push_back((!sparse.empty() && sparse[i] ? 1 : 0) + 2 * spec.linear[i]);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto vision_stream = ModelBuilder::Stream::vision;
 
-/// A query of its own attends to all patches.  Nothing reads it: its few FLOPs are left out.
+/// A learned query attends to all patches.  Its result is not read: its few FLOPs are excluded.
 void add_pooling(LayerBuilder& layer, Value x, const VisionLayer& spec) {
   const WideInt width = spec.width;
   x = layer.parameters(x, "head.probe", width);
@@ -23,14 +23,14 @@ void add_pooling(LayerBuilder& layer, Value x, const VisionLayer& spec) {
 ImageTower read_image_tower(const Config& config, std::string_view type, const TowerSizes& whole) {
   const Config vision = config.child("vision_config");
   const bool given = config.has("vision_config");
-  const std::string said = vision.text_or({"model_type"}, type);
+  const std::string found = vision.text_or({"model_type"}, type);
   ImageTower tower;
-  tower.clip = said == "clip_vision_model";
-  const bool siglip = said == "siglip_vision_model";
-  const bool idefics = said == "idefics3_vision" || said == "smolvlm_vision";
+  tower.clip = found == "clip_vision_model";
+  const bool siglip = found == "siglip_vision_model";
+  const bool idefics = found == "idefics3_vision" || found == "smolvlm_vision";
   if (!tower.clip && !siglip && !idefics) {
-    config.fail("vision tower '" + printable(said) +
-                "' is not known here; known are clip_vision_model and siglip_vision_model");
+    config.fail("vision tower '" + printable(found) +
+                "' is not supported; supported: clip_vision_model, siglip_vision_model");
   }
   const TowerSizes own{.width = idefics ? 1152 : 768,
                        .heads = idefics ? 16 : 12,

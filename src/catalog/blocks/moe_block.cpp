@@ -85,7 +85,7 @@ void read_sparse_layers(const Config& config, SparseDecoder& spec) {
 
 void add_sparse_layers(ModelBuilder& builder, const SparseDecoder& spec) {
   const Decoder& base = spec.base;
-  // The first bit of a kind says whether there are experts, the second whether there is a window.
+  // Bits of a kind: the first is set if it has experts, the second if it has a window.
   std::vector<int> kinds;
   ModelFacts& facts = builder.model.facts;
   for (std::size_t i = 0; i < spec.sparse.size(); ++i) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers whose state does not grow with the sequence, for the family files.  Private to the
-// catalog.
+// Layers with a fixed-size state, for the family files.  Private to the catalog.
+//
 #pragma once
 
 #include "blocks.h"
 
 namespace flopmeter {
 
-/// Names below a layer; an empty norm is not there.
+/// Names in a layer; an empty norm: none.
 struct Mamba2Names {
   std::string_view in_proj = "mixer.in_proj";
   std::string_view conv = "mixer.conv1d";
@@ -20,8 +20,8 @@ struct Mamba2Names {
   std::string_view out_proj = "mixer.out_proj";
 };
 
-/// Mamba-2: one projection to everything, a short causal convolution over each channel, the scan,
-/// a gated norm and a projection back.
+/// Mamba-2: one input projection, a short causal convolution per channel, the scan, a gated norm,
+/// and an output projection.
 struct Mamba2Block {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
@@ -35,8 +35,8 @@ struct Mamba2Block {
   Mamba2Names names{};
 };
 
-/// Gated delta net: projections, a short causal convolution over each channel, the delta rule, a
-/// gated norm a head and a projection back, under Qwen's names.
+/// Gated delta net: projections, a short causal convolution per channel, the delta rule, a gated
+/// norm per head, and an output projection, with Qwen's names.
 struct DeltaNetBlock {
   std::int64_t hidden = 0;
   std::int64_t key_heads = 0;
@@ -44,14 +44,14 @@ struct DeltaNetBlock {
   std::int64_t d_k = 0;
   std::int64_t d_v = 0;
   std::int64_t kernel = 0;
-  bool split = false;  ///< four projections inwards and not two
+  bool split = false;  ///< four input projections, not two
 };
 
 void check_delta_net(const Config& config, const DeltaNetBlock& spec);
 
 Value delta_net_block(LayerBuilder& layer, Value x, const DeltaNetBlock& spec);
 
-/// Sizes that multiply to more than a model can have become the configuration's error.
+/// An excessive product of sizes becomes an error of the configuration.
 void check_mamba2(const Config& config, const Mamba2Block& spec);
 
 Value mamba2_block(LayerBuilder& layer, Value x, const Mamba2Block& spec);

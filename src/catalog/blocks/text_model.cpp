@@ -53,9 +53,8 @@ TextDefaults text_defaults(const Config& text, std::string_view otherwise) {
             .max_window_layers = 28};
   }
   if (type != "llama" && type != "vicuna" && type != "llava") {
-    text.fail(
-        "text model '" + printable(type) +
-        "' is not known inside a multimodal model; known are llama, mistral, qwen2 and qwen3");
+    text.fail("text model '" + printable(type) +
+              "' is not supported in a multimodal model; supported: llama, mistral, qwen2, qwen3");
   }
   return llama;
 }

@@ -90,7 +90,7 @@ std::int64_t read_feature_layer(const Config& config, double otherwise, std::int
   const double read = feature < 0 ? static_cast<double>(layers) + 1 + feature : feature;
   if (read >= 0 && read <= static_cast<double>(layers) && read == std::floor(read))
     return static_cast<std::int64_t>(read);
-  config.fail("key 'vision_feature_layer' names none of the tower's " + std::to_string(layers) +
+  config.fail("key 'vision_feature_layer' must name one of the tower's " + std::to_string(layers) +
               " layers");
   return 0;
 }

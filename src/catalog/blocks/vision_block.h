@@ -7,18 +7,18 @@
 
 namespace flopmeter {
 
-/// One layer of a vision transformer: norm, attention without a mask, norm, MLP, biases throughout
-/// unless said otherwise.
+/// One layer of a vision transformer: norm, attention without a mask, norm, MLP, with biases by
+/// default.
 struct VisionLayer {
   std::int64_t width = 0;
   std::int64_t heads = 1;
   std::int64_t ffn = 0;
   bool gated = false;
   bool qkv_bias = true;
-  bool bias = true;         ///< of attention's result and of the MLP
-  std::string_view q_norm;  ///< names, where queries and keys are normalised over all heads
+  bool bias = true;         ///< of the attention result and the MLP
+  std::string_view q_norm;  ///< names of the norms of queries and keys, over all heads; empty: none
   std::string_view k_norm;
-  std::string_view scale1;  ///< names, where a vector scales attention's and the MLP's result
+  std::string_view scale1;  ///< names of the scales of the attention and MLP results; empty: none
   std::string_view scale2;
   bool norm_bias = true;  ///< LayerNorm; false for RMS norm
   std::string_view norm1 = "norm1";
@@ -29,25 +29,25 @@ struct VisionLayer {
   std::string_view down = "mlp.down_proj";
 };
 
-/// Sizes that contradict each other become the configuration's error.
+/// Contradicting sizes become an error of the configuration.
 void check_tower(const Config& vision, const VisionLayer& spec);
 
 void vision_layer(LayerBuilder& layer, const VisionLayer& spec, AttentionSpec::Over over);
 
-/// Of a tower's layers, those below the output that is read, and all.
+/// Layers of a tower up to the output that is read, and all layers.
 struct TowerLayers {
   std::int64_t read = 0;
   std::int64_t all = 0;
 };
 
-/// The layers of a tower; those above the output that is read run forward only.
+/// Layers of a tower; those after the output that is read run forward only.
 void add_vision_layers(ModelBuilder& builder,
                        std::string_view prefix,
                        const VisionLayer& spec,
                        AttentionSpec::Over over,
                        TowerLayers layers);
 
-/// A linear with bias of the vision part.
+/// A linear layer with bias, in the vision component.
 Value vision_linear(LayerBuilder& layer,
                     Value x,
                     std::string_view name,
@@ -56,23 +56,23 @@ Value vision_linear(LayerBuilder& layer,
                     Rows rows,
                     bool bias = true);
 
-/// The number of a tower's layers, which must be one a model can have.
+/// Number of layers of a tower, checked against the maximum.
 std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int64_t otherwise);
 
-/// How many of a tower's layers lie below the output that `vision_feature_layer` reads: output 0 is
-/// the embedding, output i layer i's, and negative ones count from the end.
+/// Number of layers up to the output that `vision_feature_layer` selects: output 0 is the
+/// embedding, output i that of layer i; negative values count from the end.
 std::int64_t read_feature_layer(const Config& config, double otherwise, std::int64_t layers);
 
-/// Qwen's towers: patches of several frames, and a merger of neighbouring patches behind the
-/// layers.
+/// Qwen's towers: patches of several frames, and a merger of adjacent patches after the layers.
+///
 struct GridTower {
   std::int64_t patch = 0;   ///< side in pixels
-  std::int64_t kernel = 0;  ///< weights of a patch's kernel
+  std::int64_t kernel = 0;  ///< weights per patch kernel
   std::int64_t merge = 0;
   std::int64_t merged = 0;     ///< width of a merged patch
   std::int64_t out = 0;        ///< width of the language model
-  bool bias = false;           ///< of the patches' kernel
-  std::int64_t positions = 0;  ///< learned ones, 0 for none
+  bool bias = false;           ///< of the patch kernel
+  std::int64_t positions = 0;  ///< learned positions; 0: none
 };
 
 GridTower read_grid_tower(const Config& vision,

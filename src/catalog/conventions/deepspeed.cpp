@@ -2,8 +2,8 @@
 //
 // FlopsProfiler: the forward pass as executed, backward (2 + recompute_fwd_factor) x forward; the
 // factor is 1 under full recompute.  Attention has no mask.  The profiler also adds one to five
-// FLOPs for each element of norms and activations, well under 1 % from h = 768 on, which are left
-// out here.
+// FLOPs for each element of norms and activations, well under 1 % from h = 768 on, which are
+// excluded here.
 #include <flopmeter/catalog/convention.h>
 
 namespace flopmeter {
@@ -25,10 +25,11 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_deepspeed{
     .name = "deepspeed",
-    .help = "forward products with attention over all pairs, times three",
+    .help = "forward matmuls with attention over all pairs, times three",
     .source =
         "https://github.com/deepspeedai/DeepSpeed/blob/master/deepspeed/profiling/flops_profiler/"
         "profiler.py",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * 832 * 4 + 3 * 512}};
 
 }  // namespace flopmeter

@@ -12,8 +12,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_executed{
     .name = "executed",
-    .help = "what runs, op by op, as the op stream sees it; equal to a live count to the integer",
-    .source = "docs/conventions.md",
-    .count = count};
+    .help = "executed work, op by op; equal to a live count to the integer",
+    .source = "docs/concepts/conventions.md",
+    .count = count,
+    .example = {.model_flops = 6 * 832 * 4 + 320 * 7 / 2}};
 
 }  // namespace flopmeter

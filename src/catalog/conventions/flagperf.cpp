@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MFU = tokens/s x 6 N / peak with the nominal N: 7e9 for a "7B" whatever its parameters are; no
-// attention.  FlagPerf's N for a mixture of experts follows no rule that we know; here it is the
-// parameters a token passes through, rounded down to billions, which is its 12e9 for Mixtral-8x7B.
-// Pre-training a projector in front of a frozen language model is 2 N: ask for forward only.
+// MFU = tokens/s x 6 N / peak with the nominal N: 7e9 for a "7B", independent of its parameters; no
+// attention.  FlagPerf has no documented rule for N of a mixture of experts; here it is the active
+// parameters, rounded down to billions, which gives its 12e9 for Mixtral-8x7B.
+// Pre-training a projector of a frozen language model is 2 N: use forward only.
 #include "../src/closed_form.h"
 
 #include <flopmeter/core/text.h>
@@ -19,7 +19,7 @@ bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// The size that a name ends a word with ("llama-2-7b": 7e9, "0.5B": 5e8), or 0.
+/// The size in a name ("llama-2-7b": 7e9, "0.5B": 5e8), or 0.
 WideInt size_in_name(std::string_view name) {
   for (std::size_t b = 1; b < name.size(); ++b) {
     const bool ends =
@@ -59,9 +59,10 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_flagperf{
     .name = "flagperf",
-    .help = "6 N a token with the nominal N of the model's name (7B: 7e9), no attention",
+    .help = "6 N per token with the nominal N of the model's name (7B: 7e9), no attention",
     .source = "https://github.com/FlagOpen/FlagPerf",
     .count = count,
-    .needs_operations = false};
+    .needs_operations = false,
+    .example = {.model_flops = 6 * 1112 * 4, .bare_flops = 10 * 1'000'000 * 6}};
 
 }  // namespace flopmeter

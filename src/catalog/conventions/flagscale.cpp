@@ -2,10 +2,10 @@
 //
 // FlagScale's performance monitor, with T tokens, h wide, n heads of size h/n, g key groups, f the
 // MLP's width. A layer forward: gated 2 T h (2 h + 2 g h/n) + 4 s^2 h + 6 T h f + T f; plain 8 T
-// h^2 + 4 s^2 h + 4 T h f; experts 8 T h^2 + 4 s^2 h + 2 T h E + 4 T k h f, where neither key
-// groups nor gates are seen.  Logits 2 T h V; the embedding is free.  All of it three times;
-// attention over all pairs.  Gated models are counted as its LLaMA and Qwen, which it knows by
-// name; one of another name is a GPT to it, without key groups.
+// h^2 + 4 s^2 h + 4 T h f; experts 8 T h^2 + 4 s^2 h + 2 T h E + 4 T k h f, without key
+// groups and gates.  Logits 2 T h V; the embedding costs nothing.  The sum counts three times,
+// with attention over all pairs.  Gated models count as its LLaMA and Qwen, which it recognizes by
+// name; it treats other names as GPT, without key groups.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -39,6 +39,8 @@ extern constinit const Convention convention_flagscale{
     .name = "flagscale",
     .help = "three times forward, attention over all pairs; experts without key groups or gates",
     .source = "https://github.com/flagos-ai/FlagScale/pull/892",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 3 * (4 * 4 * 64 + 4 * 4 * 8 * 4 + 512 + 6 * 4 * 8 * 16 + 4 * 16 +
+                                    2 * 4 * 8 * 32)}};
 
 }  // namespace flopmeter

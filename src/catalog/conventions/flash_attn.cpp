@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flops(): 4 s^2 n d a layer forward, half of it when causal; backward 2.5 x forward, for the
-// scores are computed again.  The kernels' own benchmark: no other layer counts.
+// flops(): 4 s^2 n d per layer forward, half of it if causal; backward 2.5 x forward, because
+// the scores are recomputed.  A kernel benchmark: no other layer counts.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -20,10 +20,11 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_flash_attn{
     .name = "flash-attn",
-    .help = "attention kernels alone: causal half, backward 2.5 x forward",
+    .help = "attention kernels only: causal half, backward 2.5 x forward",
     .source =
         "https://github.com/Dao-AILab/flash-attention/blob/main/benchmarks/"
         "benchmark_flash_attention.py",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 256 + 256 * 5 / 2}};
 
 }  // namespace flopmeter

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Model FLOPs 72 B L s h^2 (1 + s / 6h + V / 12hL); hardware FLOPs under selective recompute
-// 72 B L s h^2 (1 + s / 3h + V / 12hL) (Korthikanti et al. 2022, appendix A).  Full recompute runs
-// the layers, not the logits, once more.  An MLP of 4h, attention over all pairs.
+// 72 B L s h^2 (1 + s / 3h + V / 12hL) (Korthikanti et al. 2022, appendix A).  Full recomputation
+// repeats the layers, not the logits.  An MLP of 4h, attention over all pairs.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -31,8 +31,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_korthikanti{
     .name = "korthikanti",
-    .help = "72 B L s h^2 (1 + s/6h + V/12hL); hardware adds what is recomputed",
+    .help = "72 B L s h^2 (1 + s/6h + V/12hL); hardware adds recomputation",
     .source = "https://arxiv.org/abs/2205.05198",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 3 * (24 * 4 * 64 + 4 * 16 * 8 + 2 * 4 * 8 * 32)}};
 
 }  // namespace flopmeter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // calculate_tflops_training_per_device() until 2025-07-27: 3 x (2 T weights, router and logits
-// included, + 4 s^2 n d a layer).  Frozen weights count like trained ones; the vision tower came
+// included, + 4 s^2 n d per layer).  Frozen weights count like trained ones; the vision tower came
 // later.
 #include <flopmeter/catalog/convention.h>
 
@@ -20,8 +20,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_maxtext_2024{
     .name = "maxtext-2024",
-    .help = "matrix products with weights, and attention over all pairs",
+    .help = "matrix matmuls with weights, and attention over all pairs",
     .source = "https://github.com/AI-Hypercomputer/maxtext/pull/537",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * 832 * 4 + 3 * 512}};
 
 }  // namespace flopmeter

@@ -19,8 +19,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_maxtext_2025{
     .name = "maxtext-2025",
-    .help = "matrix products with weights, and the causal half of attention",
+    .help = "matrix matmuls with weights, and the causal half of attention",
     .source = "https://github.com/AI-Hypercomputer/maxtext/pull/1988",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * 832 * 4 + 3 * 256}};
 
 }  // namespace flopmeter

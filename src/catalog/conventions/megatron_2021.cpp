@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // F = 96 B s l h^2 (1 + s / 6h + V / 16lh) (Narayanan et al. 2021, equation 3): B sequences of s
-// tokens, l layers, h wide with an MLP of 4h, V words.  The 96 holds full recompute, so F is
-// hardware FLOPs; without recompute it is three quarters of that, which is also the model's.
-// Attention is over all pairs, heads are all alike.
+// tokens, l layers, h wide with an MLP of 4h, V words.  The 96 includes full recomputation, so F is
+// hardware FLOPs; without recomputation it is three quarters of that, as are the model FLOPs.
+// Attention is over all pairs, without grouped heads.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -31,6 +31,7 @@ extern constinit const Convention convention_megatron_2021{
     .name = "megatron-2021",
     .help = "96 B s l h^2 (1 + s/6h + V/16lh) with full recompute, 72 without",
     .source = "https://arxiv.org/abs/2104.04473",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 3 * (24 * 4 * 64 + 4 * 16 * 8 + 3 * 4 * 8 * 32 / 2)}};
 
 }  // namespace flopmeter

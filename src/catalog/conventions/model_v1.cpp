@@ -13,9 +13,10 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 extern constinit const Convention convention_model_v1{
     .name = "model-v1",
     .help =
-        "the default: matmul FLOPs the model needs, attention over the exact mask, backward by "
-        "what is trainable",
-    .source = "docs/conventions.md",
-    .count = count};
+        "default: required matmul FLOPs, attention over the exact mask, backward of the trainable "
+        "parameters",
+    .source = "docs/concepts/conventions.md",
+    .count = count,
+    .example = {.model_flops = 6 * 832 * 4 + 3 * 320}};
 
 }  // namespace flopmeter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// estimate_mfu(): 6 N + 12 L H Q T a token, where N = get_num_params() leaves out the position
+// estimate_mfu(): 6 N + 12 L H Q T per token, where N = get_num_params() excludes the position
 // table.
 #include "../src/closed_form.h"
 
@@ -16,8 +16,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_nanogpt{
     .name = "nanogpt",
-    .help = "6 N + 12 L H Q T a token, N without position embeddings",
+    .help = "6 N + 12 L H Q T per token, N without position embeddings",
     .source = "https://github.com/karpathy/nanoGPT/blob/master/model.py",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * 1112 * 4 + 3 * 512}};
 
 }  // namespace flopmeter

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 6 N + 12 L H Q T a token (Chowdhery et al. 2022, appendix B): N parameters, L layers, H heads of
-// size Q, T tokens in a sequence; the mask saves nothing, recompute does not count.  N holds the
-// embeddings (PaLM shares them with the head, where they are a product).  Where keys and values
-// differ in width, 2 Q is their sum.
+// 6 N + 12 L H Q T per token (Chowdhery et al. 2022, appendix B): N parameters, L layers, H heads
+// of size Q, T tokens in a sequence; the mask and recomputation do not matter.  N includes the
+// embeddings (PaLM ties them to the head, which is a matmul).  If keys and values differ in width,
+// 2 Q is their sum.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -18,8 +18,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_palm{
     .name = "palm",
-    .help = "6 N + 12 L H Q T a token: all parameters, attention over all pairs",
+    .help = "6 N + 12 L H Q T per token: all parameters, attention over all pairs",
     .source = "https://arxiv.org/abs/2204.02311",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * 1112 * 4 + 3 * 512}};
 
 }  // namespace flopmeter

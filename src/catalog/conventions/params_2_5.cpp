@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parameters x tokens x 2.5 forward: two for the product, a quarter more for attention and the
-// vision tower.  N is every parameter there is, experts included.
+// Parameters x tokens x 2.5 forward: two for the matmul, a quarter more for attention and the
+// vision tower.  N is all parameters, including experts.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -18,9 +18,10 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_params_2_5{
     .name = "params-2.5",
-    .help = "2.5 N a token forward, twice that backward: a rough figure for any multimodal model",
-    .source = "docs/conventions.md",
+    .help = "2.5 N per token forward, twice that backward: rough estimate for any multimodal model",
+    .source = "docs/concepts/conventions.md",
     .count = count,
-    .needs_operations = false};
+    .needs_operations = false,
+    .example = {.model_flops = 1112 * 4 * 15 / 2, .bare_flops = 10 * 1'000'000 * 15 / 2}};
 
 }  // namespace flopmeter

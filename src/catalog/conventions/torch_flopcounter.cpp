@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torch.utils.flop_counter.FlopCounterMode: 2 m n k for every product that runs, so frozen weights
-// are right; fused attention counts all pairs, whatever the mask, and its backward is five products
-// (3 d_qk + 2 d_v), with the scores computed again.  What a checkpoint recomputes is in the total
-// it prints: that is hardware_flops here.
+// torch.utils.flop_counter.FlopCounterMode: 2 m n k for every executed matmul, so frozen weights
+// are right; fused attention counts all pairs, for any mask, and its backward is five matmuls
+// (3 d_qk + 2 d_v), with recomputed scores.  Its total includes recomputation of checkpoints, which
+// is hardware_flops here.
 #include <flopmeter/catalog/convention.h>
 
 namespace flopmeter {
@@ -23,8 +23,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_torch_flopcounter{
     .name = "torch-flopcounter",
-    .help = "what FlopCounterMode prints: attention over all pairs, 3.5 x forward",
+    .help = "as FlopCounterMode prints: attention over all pairs, 3.5 x forward",
     .source = "https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * 832 * 4 + 512 * 7 / 2}};
 
 }  // namespace flopmeter

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 6 (N - N_embedding) + 6 L H (d_qk + d_v) T a token; a tied embedding stays in N, for it is the
-// head.  Masks and windows save nothing, frozen parameters count like trained ones.  Its first
-// results had N all parameters: torchtitan-2024.
+// 6 (N - N_embedding) + 6 L H (d_qk + d_v) T per token; a tied embedding stays in N, because it is
+// the head.  Masks and windows do not matter, frozen parameters count like trained ones.  In its
+// first results, N is all parameters: torchtitan-2024.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -18,8 +18,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_torchtitan{
     .name = "torchtitan",
-    .help = "6 N + 12 L H Q T a token, N without an untied input embedding",
+    .help = "6 N + 12 L H Q T per token, N without an untied input embedding",
     .source = "https://github.com/pytorch/torchtitan/blob/main/torchtitan/models/utils.py",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * (1112 - 256) * 4 + 3 * 512}};
 
 }  // namespace flopmeter

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// torchtitan's first published results (A100, 2024): 6 N + 12 L H Q T a token over all parameters.
+// torchtitan's first published results (A100, 2024): 6 N + 12 L H Q T per token over all
+// parameters.
 #include "../src/closed_form.h"
 
 namespace flopmeter {
@@ -15,8 +16,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_torchtitan_2024{
     .name = "torchtitan-2024",
-    .help = "6 N + 12 L H Q T a token, N all parameters, as torchtitan first had it",
+    .help = "6 N + 12 L H Q T per token, N all parameters, as in the first torchtitan results",
     .source = "https://github.com/pytorch/torchtitan/pull/280",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * 1112 * 4 + 3 * 512}};
 
 }  // namespace flopmeter

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlopsCounter until 2026-01: 6 T (weights + 2 V h) + 12 L n d sum(s^2): the embedding's gather is
-// taken for a product. Windows are s min(s, W) pairs; with latent attention both products are as
-// wide as the keys.
+// FlopsCounter until 2026-01: 6 T (weights + 2 V h) + 12 L n d sum(s^2): the embedding's gather
+// counts as a matmul. Windows are s min(s, W) pairs; with latent attention both matmuls are as wide
+// as the keys.
 #include <flopmeter/catalog/convention.h>
 
 namespace flopmeter {
@@ -23,8 +23,9 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_verl_2025{
     .name = "verl-2025",
-    .help = "products with weights and with the input embedding, attention over all pairs",
+    .help = "matmuls with weights and the input embedding, attention over all pairs",
     .source = "https://github.com/verl-project/verl/issues/1076",
-    .count = count};
+    .count = count,
+    .example = {.model_flops = 6 * (832 + 256) * 4 + 3 * 512}};
 
 }  // namespace flopmeter

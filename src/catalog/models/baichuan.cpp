@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Baichuan 1 and 2: LLaMA with fused query-key-value; the 13B ones use ALiBi.  The normalised head
+// Baichuan 1 and 2: LLaMA with fused query-key-value; the 13B ones use ALiBi.  The normalized head
 // of the second counts as a plain one.
 #include "../blocks/decoder.h"
 
@@ -27,6 +27,7 @@ extern constinit const ModelFamily model_baichuan{
     .help = "Baichuan 1, 2: fused query-key-value, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; W_pack 192; o_proj 64; MLP 3*128; norms 3*8.
     // Per token, forward: 2*(256 + 384 + 256) = 1792; attention: 10 pairs x 2 heads x 2*(4+4) =

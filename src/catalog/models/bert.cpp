@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BERT, RoBERTa and XLM-RoBERTa: encoders whose tokens see each other both ways, norms behind
+// BERT, RoBERTa and XLM-RoBERTa: encoders with bidirectional attention, norms after
 // attention and MLP, and the head that the file's class names; without one, that of masked words.
 #include "../blocks/decoder.h"
 
@@ -27,7 +27,7 @@ struct Encoder {
   Head head = Head::words;
 };
 
-/// By what follows the model's name in its class; `known` tells whether there is such a head.
+/// Head by the ending of the class name; `known` is set to whether there is such a head.
 Head read_head(const Config& config, bool& known) {
   struct Name {
     std::string_view ending;
@@ -49,7 +49,7 @@ Head read_head(const Config& config, bool& known) {
   return Head::words;
 }
 
-/// transformers writes the labels' names and not their number.
+/// transformers writes the names of the labels, not their number.
 std::int64_t read_labels(const Config& config) {
   const Config names = config.child("id2label");
   std::int64_t labels = 0;
@@ -89,7 +89,7 @@ Encoder read(const Config& config) {
                  .up = "intermediate.dense",
                  .down = "output.dense"};
   if (config.flag_or({"is_decoder"}, false))
-    config.fail("key 'is_decoder' is true, expected false: only the encoder is known");
+    config.fail("key 'is_decoder' is true, expected false: only encoders are supported");
   return encoder;
 }
 
@@ -114,7 +114,7 @@ Value add_words(LayerBuilder& layer, Value x, const Encoder& encoder) {
            own ? "lm_head.layer_norm" : "cls.predictions.transform.LayerNorm",
            hidden,
            /*bias=*/true);
-  // The class has the head's biases twice, and ties them where it ties the words.
+  // The class has the biases of the head twice, tied if the words are tied.
   if (!encoder.tied) {
     x = layer.parameters(x, own ? "lm_head" : "cls.predictions", encoder.vocab);
   }
@@ -192,7 +192,7 @@ Model build(const Config& config) {
   if (!known) {
     builder.model.notes.push_back("the head of '" +
                                   printable(config.texts({"architectures"}).front()) +
-                                  "' is not known: that for masked words is counted");
+                                  "' is unknown: counted as a head for masked words");
   }
   return std::move(builder.model);
 }
@@ -211,6 +211,7 @@ extern constinit const ModelFamily model_bert{
     .help = "BERT, RoBERTa, XLM-RoBERTa: encoders with a head for masked words or labels",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false, .bidirectional = true},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, 16 positions, 2 types, s = 4.
     // Parameters: words, tied to the head, 256; positions 128; types 16; q, k, v, out 64 + 8 each;
     // MLP 128 + 16 and 128 + 8; norms 3*16; head 64 + 8, norm 16, biases 32: 1136. Per token,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BLOOM: ALiBi positions, a norm behind the embedding, biases throughout, MLP of four times the
+// BLOOM: ALiBi positions, a norm after the embedding, biases throughout, MLP of four times the
 // width.
 #include "../blocks/decoder.h"
 
@@ -46,6 +46,7 @@ extern constinit const ModelFamily model_bloom{
     .help = "BLOOM: ALiBi, biases, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false, .ffn = RandomConfig::Ffn::four_hidden},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, s = 4.
     // Parameters: embedding, tied to the head, 256; query_key_value 192 + 24; dense 64 + 8;
     // MLP 256 + 32 and 256 + 8; norms 4*16.

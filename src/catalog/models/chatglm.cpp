@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChatGLM 1 to 3 and GLM-4-9B with their own keys.  The first one, told by `inner_hidden_size`, is
-// a plain model with biases throughout and a tied head; the others look like LLaMA with fused
+// ChatGLM 1 to 3 and GLM-4-9B with their own keys.  The first, identified by `inner_hidden_size`,
+// is a plain model with biases throughout and a tied head; the others look like LLaMA with fused
 // projections, and all that were released have biases there.
 #include "../blocks/decoder.h"
 
@@ -76,6 +76,7 @@ extern constinit const ModelFamily model_chatglm{
     .help = "ChatGLM 1-3, GLM-4-9B (remote code): grouped keys, gated MLP; the first one plain",
     .types = types,
     .build = build,
+    .random_config = {.keys = R"("multi_query_attention": true)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; query_key_value 8*(8 + 2*4) + 16; dense 64;
     // dense_h_to_4h 256; dense_4h_to_h 128; norms 3*8.

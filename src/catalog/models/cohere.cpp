@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cohere Command R, R+ and R7B: attention and MLP side by side behind one norm without bias, head
-// tied to the embedding; `cohere2` has a sliding window in three layers of four.
+// Cohere Command R, R+ and R7B: attention and MLP in parallel after one norm without bias, head
+// tied to the embedding; `cohere2` has a sliding window in three of four layers.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -18,7 +18,7 @@ bool is_windowed(std::int64_t layer, std::int64_t every) {
 Model build(const Config& config) {
   Decoder decoder = read_decoder(config, {.tied = true});
   AttentionBlock& attention = decoder.attention;
-  attention.head_dim = decoder.frame.hidden / attention.heads;  // whatever `head_dim` says
+  attention.head_dim = decoder.frame.hidden / attention.heads;  // ignores `head_dim`
   attention.qkv_bias = attention.out_bias = config.flag_or({"attention_bias"}, false);
   decoder.norms.before_mlp = "";
   decoder.parallel = true;
@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 4> types = {
 
 extern constinit const ModelFamily model_cohere{
     .name = "cohere",
-    .help = "Cohere Command R: attention and MLP side by side, tied head",
+    .help = "Cohere Command R: attention and MLP in parallel, tied head",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding, tied to

@@ -32,6 +32,9 @@ extern constinit const ModelFamily model_deepseek_moe{
     .help = "DeepSeek-MoE: plain attention, fine-grained and shared experts",
     .types = types,
     .build = build_deepseek_moe,
+    .random_config = {.experts = RandomConfig::Experts::of_own_width,
+                      .shared = RandomConfig::Shared::several,
+                      .first_dense = true},
     // Two layers, the first dense; h = 8, n = g = 2, d = 4, V = 32, dense f = 16; 4 experts of f =
     // 4, 2 active, 2 shared; s = 4. Parameters: embedding and head 512; attention 2*256; dense MLP
     // 384; router 32, experts 4*96, shared 192; norms 5*8: 2056. Per token, forward: 2*(512 + 384 +

@@ -23,6 +23,11 @@ extern constinit const ModelFamily model_deepseek_v2{
     .help = "DeepSeek-V2: latent attention, shared and routed experts",
     .types = types,
     .build = build_v2,
+    .random_config = {.grouped = false,
+                      .latent = true,
+                      .experts = RandomConfig::Experts::of_own_width,
+                      .shared = RandomConfig::Shared::several,
+                      .first_dense = true},
     // Two layers, the first dense; h = 8, n = 2, no query rank, kv rank 4, d_nope = 4, d_rope = 2,
     // d_v = 4, V = 32, dense f = 16; 4 experts of f = 4, 2 active, 1 shared; s = 4.
     // Attention: q 8*12 = 96, kv_a 8*6 = 48, kv_b 4*16 = 64, o 64: 272, and a norm of 4.

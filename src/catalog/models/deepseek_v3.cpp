@@ -28,12 +28,18 @@ constexpr std::array<std::string_view, 4> types = {
 
 extern constinit const ModelFamily model_deepseek_v3{
     .name = "deepseek_v3",
-    .help = "DeepSeek-V3, Kimi K2: latent attention, shared and routed experts, --mtp",
+    .help =
+        "DeepSeek-V3, Kimi K2: latent attention, shared and routed experts, multi-token prediction",
     .types = types,
     .build = build_v3,
+    .random_config = {.grouped = false,
+                      .latent = true,
+                      .experts = RandomConfig::Experts::of_own_width,
+                      .shared = RandomConfig::Shared::several,
+                      .first_dense = true},
     // Two layers, the first dense; h = 8, n = 2, query rank 4, kv rank 4, d_nope = 4, d_rope = 2,
     // d_v = 4, V = 32, dense f = 16; 4 experts of f = 4, 2 active, 1 shared; s = 4.  The prediction
-    // layer is left out, as it is unless asked for.
+    // layer is excluded by default.
     // Attention: q 8*4 + 4*12 = 80, kv_a 48, kv_b 64, o 64: 256, and norms of 4 + 4.
     // Parameters: embedding and head 512; attention 2*264; dense MLP 384; router 32 and 4 that
     // balance it, experts 4*96, shared 96; norms 5*8: 1980.

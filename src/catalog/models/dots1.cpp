@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dots.llm1: normalised queries and keys, dense layers first, then routed and shared experts.
+// dots.llm1: normalized queries and keys, dense layers first, then routed and shared experts.
 #include "../blocks/moe_block.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -45,6 +45,10 @@ extern constinit const ModelFamily model_dots1{
     .help = "dots.llm1: dense layers first, then routed and shared experts",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_own_width,
+                      .shared = RandomConfig::Shared::several,
+                      .first_dense = true,
+                      .keys = R"("sliding_window": null)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 4 and 2 active, two shared, s
     // = 4. Parameters: embedding and head 512; q, o 64 each; k, v 32 each; norms of queries and
     // keys 8; router 32; experts 4*96; shared 192; norms 24: 1344. Per token, forward: 2*(192 + 32

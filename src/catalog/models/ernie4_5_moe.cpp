@@ -46,6 +46,8 @@ extern constinit const ModelFamily model_ernie4_5_moe{
     .help = "ERNIE 4.5 with experts, two of them shared",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_own_width,
+                      .keys = R"("moe_num_shared_experts": 0, "moe_layer_start_index": 0)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 4 and 2 active, two shared, s
     // = 4. Parameters: embedding, tied to the head, 256; q, o 64 each; k, v 32 each; router 32 and
     // 4; experts 4*96; shared 192; norms 24: 1084. Per token, forward: 2*(192 + 32 + 2*96 + 192 +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EXAONE 4: norms behind attention and MLP, normalised queries and keys; all layers but every
+// EXAONE 4: norms after attention and MLP, normalized queries and keys; all layers but every
 // fourth have a window.
 #include "../blocks/decoder.h"
 
@@ -39,9 +39,10 @@ constexpr std::array<std::string_view, 2> types = {"exaone4", "Exaone4ForCausalL
 
 extern constinit const ModelFamily model_exaone4{
     .name = "exaone4",
-    .help = "EXAONE 4: norms behind attention and MLP, windows in most layers",
+    .help = "EXAONE 4: norms after attention and MLP, windows in most layers",
     .types = types,
     .build = build,
+    .random_config = {.keys = R"("sliding_window": null)"},
     // Two layers, the first with a window of 2; h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; a layer q, o 64 each, k, v 32 each, norms of queries
     // and keys 4 + 4, MLP 3*128, norms 2*8: 600; last norm 8: 1720. Per token, forward: 2*(2*(192 +

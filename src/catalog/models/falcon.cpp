@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Falcon: one key-value head or groups of them, attention and MLP side by side in most sizes.  Its
+// Falcon: one key-value head or groups of them, attention and MLP in parallel in most sizes.  Its
 // implementation always passes a mask tensor.
 #include "../blocks/decoder.h"
 
@@ -57,6 +57,7 @@ extern constinit const ModelFamily model_falcon{
     .help = "Falcon: multi-query or grouped keys, parallel layers, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.gated = false, .keys = R"("new_decoder_architecture": true)"},
     // One layer, h = 8, n = 2, one key-value head, d = 4, f = 4h = 32, V = 32, s = 4.
     // Parameters: embedding, tied to the head, 256; query_key_value 8*(8 + 2*4) = 128; dense 64;
     // MLP 2*256; norms 2*16.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Falcon-H1, whose layers have Mamba-2 and attention side by side, and Bamba, whose layers have one
+// Falcon-H1, whose layers have Mamba-2 and attention in parallel, and Bamba, whose layers have one
 // of them; a gated MLP follows in both.
 #include "../blocks/decoder.h"
 #include "../blocks/recurrent_block.h"
@@ -31,14 +31,14 @@ struct Hybrid {
 };
 
 /// In Bamba the mixer is `mamba_expand` times as wide as the model, in Falcon-H1 `mamba_d_ssm`.
-std::int64_t read_inner(const Config& config, bool beside, std::int64_t hidden) {
+std::int64_t read_inner(const Config& config, bool parallel, std::int64_t hidden) {
   const std::int64_t expanded = product(config, config.size_or({"mamba_expand"}, 2), hidden);
-  if (!beside) return expanded;
+  if (!parallel) return expanded;
   return config.size_or({"mamba_d_ssm"}, config.is_null("mamba_d_ssm") ? expanded : 1024);
 }
 
-Mamba2Block read_mamba(const Config& config, bool beside, std::int64_t hidden) {
-  const std::int64_t inner = read_inner(config, beside, hidden);
+Mamba2Block read_mamba(const Config& config, bool parallel, std::int64_t hidden) {
+  const std::int64_t inner = read_inner(config, parallel, hidden);
   const std::int64_t heads = config.size_or({"mamba_n_heads"}, 128);
   if (inner % heads != 0) config.fail("the mixer's width is not a multiple of 'mamba_n_heads'");
   const bool bias = config.flag_or({"mamba_proj_bias"}, false);
@@ -49,16 +49,16 @@ Mamba2Block read_mamba(const Config& config, bool beside, std::int64_t hidden) {
                    .state = config.size_or({"mamba_d_state"}, 256),
                    .kernel = config.size_or({"mamba_d_conv"}, 4),
                    .bias = bias,
-                   .out_bias = beside ? config.flag_or({"projectors_bias"}, false) : bias,
+                   .out_bias = parallel ? config.flag_or({"projectors_bias"}, false) : bias,
                    .conv_bias = config.flag_or({"mamba_conv_bias"}, true),
                    .names = names};
-  if (beside && !config.flag_or({"mamba_rms_norm"}, false)) spec.names.norm = "";
+  if (parallel && !config.flag_or({"mamba_rms_norm"}, false)) spec.names.norm = "";
   check_mamba2(config, spec);
   return spec;
 }
 
 Hybrid read(const Config& config) {
-  const bool beside = is_type(config, "falcon_h1", "FalconH1ForCausalLM");
+  const bool parallel = is_type(config, "falcon_h1", "FalconH1ForCausalLM");
   Hybrid spec;
   Decoder& base = spec.base;
   base.layers = config.size_or({"num_hidden_layers"}, 32);
@@ -79,10 +79,10 @@ Hybrid read(const Config& config) {
   base.frame.final_norm = "final_layernorm";
   base.frame.vocab = config.size_or({"vocab_size"}, 128000);
   base.frame.tied = config.flag_or({"tie_word_embeddings"}, false);
-  spec.mamba = read_mamba(config, beside, hidden);
+  spec.mamba = read_mamba(config, parallel, hidden);
   if (!check_sizes(config, base)) return spec;
-  spec.kinds.assign(static_cast<std::size_t>(base.layers), beside ? Kind::both : Kind::mamba);
-  if (beside) return spec;
+  spec.kinds.assign(static_cast<std::size_t>(base.layers), parallel ? Kind::both : Kind::mamba);
+  if (parallel) return spec;
   for (const std::int64_t layer : config.counts({"attn_layer_indices"})) {
     if (layer < base.layers) spec.kinds[static_cast<std::size_t>(layer)] = Kind::attention;
   }
@@ -131,9 +131,10 @@ constexpr std::array<std::string_view, 4> types = {
 
 extern constinit const ModelFamily model_falcon_h1{
     .name = "falcon_h1",
-    .help = "Falcon-H1, Bamba: Mamba-2 beside attention or in its place, gated MLP",
+    .help = "Falcon-H1, Bamba: Mamba-2 in parallel with attention or instead of it, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.recurrent = true},
     // One layer, h = 8, V = 32, s = 4. Mamba-2: 2 heads of 4, 1 group of state 2, kernel 3: in_proj
     // 8*(8 + 12 + 2) = 176, convolution 3*12 + 12, dt, A, D 6, out_proj 64. Attention: 2 heads of
     // 4, 1 key head: 192. MLP 3*8*16 = 384. Parameters: 512 + 294 + 192 + 384 + norms 3*8 = 1406.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 2: norms before and behind attention and MLP; every other layer, from the first on, has a
+// Gemma 2: norms before and after attention and MLP; every other layer, from the first on, has a
 // sliding window.
 #include "../blocks/decoder.h"
 
@@ -37,6 +37,7 @@ extern constinit const ModelFamily model_gemma2{
     .help = "Gemma 2: alternating sliding windows, norms on both sides, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.keys = R"("sliding_window": null)"},
     // Two layers, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2, s = 4.
     // Parameters: embedding, tied to the head, 256; a layer: attention 192, MLP 384, norms 4*8;
     // norm 8. Per token, forward: 2*(2*576 + 256) = 2816; attention: 7 pairs in the windowed layer

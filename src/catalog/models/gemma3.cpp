@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gemma 3: as Gemma 2 with normalised queries and keys, and five layers with a sliding window to
-// one without; the larger ones see images through a SigLIP tower, whose output is averaged to a
-// fixed number of tokens.  Published files leave out what equals the class's defaults.
+// Gemma 3: as Gemma 2 with normalized queries and keys, and five layers with a sliding window to
+// one without; the larger ones have a SigLIP vision tower, whose output is averaged to a
+// fixed number of tokens.  Published files omit the defaults of the class.
 #include "../blocks/image_tower.h"
 #include "../blocks/text_model.h"
 
@@ -17,7 +17,7 @@ bool is_not_nth(std::int64_t layer, std::int64_t pattern) {
   return (layer + 1) % pattern != 0;
 }
 
-/// SigLIP, and the projection of what its patches are averaged to.
+/// SigLIP, and the projection of its averaged patches.
 void add_siglip(ModelBuilder& builder, const Config& whole, std::int64_t hidden) {
   ImageTower tower = read_image_tower(
       whole,
@@ -80,7 +80,7 @@ Model build(const Config& whole) {
   add_siglip(builder, whole, decoder.frame.hidden);
   add_text_model(builder, decoder);
   builder.model.notes.emplace_back(
-      "visual tokens of an image see each other both ways; attention counts them as causal");
+      "visual tokens of an image attend to each other in both directions; counted as causal");
   return std::move(builder.model);
 }
 
@@ -94,6 +94,7 @@ extern constinit const ModelFamily model_gemma3{
     .help = "Gemma 3: five windowed layers to one, norms on both sides, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.keys = R"("sliding_window": null)"},
     // Two layers, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2 in the first, s = 4.
     // Parameters: embedding, tied to the head, 256; a layer: attention 192, q_norm, k_norm 4 each,
     // MLP 384, norms 4*8; norm 8.

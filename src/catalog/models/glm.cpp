@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GLM-4 as transformers has it: biases on queries, keys and values, fused gate and up projections;
-// `glm4` adds norms behind attention and MLP.
+// `glm4` adds norms after attention and MLP.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>

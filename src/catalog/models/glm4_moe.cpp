@@ -37,6 +37,9 @@ extern constinit const ModelFamily model_glm4_moe{
     .help = "GLM-4.5 to 4.7: dense layers first, then routed and shared experts",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_own_width,
+                      .shared = RandomConfig::Shared::several,
+                      .first_dense = true},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 4 and 2 active, one shared, s
     // = 4. Parameters: embedding and head 512; q, o 64 each; k, v 32 each; router 32; experts 4*96;
     // shared 96; norms 24: 1240. Per token, forward: 2*(192 + 32 + 2*96 + 96 + 256) = 1536;

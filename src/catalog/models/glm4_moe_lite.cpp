@@ -31,6 +31,11 @@ extern constinit const ModelFamily model_glm4_moe_lite{
     .help = "GLM-4.7-Flash: latent attention, one dense layer, then routed and shared experts",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false,
+                      .latent = true,
+                      .experts = RandomConfig::Experts::of_own_width,
+                      .shared = RandomConfig::Shared::several,
+                      .first_dense = true},
     // As DeepSeek-V3's example: two layers, the first dense; h = 8, n = 2, query rank 4, kv rank 4,
     // d_nope = 4, d_rope = 2, d_v = 4, V = 32, dense f = 16; 4 experts of f = 4, 2 active, 1
     // shared; s = 4. Attention 256 and norms of 8. Parameters: embedding and head 512; attention

@@ -53,6 +53,7 @@ extern constinit const ModelFamily model_gpt2{
     .help = "GPT-2, GPT-3, StarCoder: learned positions, LayerNorm, biases, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, 16 positions, s = 4.
     // Parameters: embedding, tied to the head, 256; positions 128; c_attn 192 + 24; c_proj 64 + 8;
     // MLP 256 + 32 and 256 + 8; norms 3*16.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPT-Neo: GPT-2 with projections of their own for query, key and value, and a window in every
+// GPT-Neo: GPT-2 with separate projections for query, key, and value, and a window in every
 // other layer.
 #include "../blocks/decoder.h"
 
@@ -68,6 +68,7 @@ extern constinit const ModelFamily model_gpt_neo{
     .help = "GPT-Neo: learned positions, LayerNorm, plain MLP, a window in every other layer",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false, .keys = R"("window_size": null)"},
     // Two layers, the second with a window of 2; h = 8, n = 2, d = 4, f = 4h = 32, V = 32, 16
     // positions, s = 4. Parameters: embedding, tied to the head, 256; positions 128; a layer q, k,
     // v 64 each, out 64 + 8, MLP 256 + 32 and 256 + 8, norms 2*16: 848; last norm 16: 2096. Per

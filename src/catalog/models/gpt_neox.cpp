@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPT-NeoX and Pythia: attention and MLP side by side, each behind its own norm.
+// GPT-NeoX and Pythia: attention and MLP in parallel, each after its own norm.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -39,6 +39,7 @@ extern constinit const ModelFamily model_gpt_neox{
     .help = "GPT-NeoX, Pythia: parallel layers, rotary positions, biases, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; query_key_value 192 + 24; dense 64 + 8; MLP 128 + 16
     // and 128 + 8; norms 3*16. Per token, forward: 2*(256 + 256 + 256) = 1536; attention: 10 pairs

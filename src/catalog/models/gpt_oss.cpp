@@ -38,6 +38,8 @@ extern constinit const ModelFamily model_gpt_oss{
     .help = "GPT-OSS: windows in every other layer, attention sinks, experts with biases",
     .types = types,
     .build = build_gpt_oss,
+    .random_config = {.experts = RandomConfig::Experts::of_mlp_width,
+                      .keys = R"("sliding_window": null)"},
     // Two layers, the first with window 2; h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f =
     // 4 and 2 active, s = 4. Parameters: embedding and head 512; a layer: q, o 64, k, v 32 and
     // biases 8+4+4+8, sinks 2, router 32+4, experts 4*(96 + 8 + 8), norms 16: 718; final norm

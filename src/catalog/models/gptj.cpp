@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPT-J: attention and MLP side by side behind one norm; attention without biases, the head with
+// GPT-J: attention and MLP in parallel after one norm; attention without biases, the head with
 // one.
 #include "../blocks/decoder.h"
 
@@ -47,6 +47,7 @@ extern constinit const ModelFamily model_gptj{
     .help = "GPT-J: parallel layers, rotary positions, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, s = 4.
     // Parameters: embedding 256; head 256 + 32; attention 4*64; MLP 256 + 32 and 256 + 8; norms
     // 2*16. Per token, forward: 2*(256 + 512 + 256) = 2048; attention: 10 pairs x 2 heads x 2*(4+4)

@@ -31,6 +31,7 @@ extern constinit const ModelFamily model_granitemoe{
     .help = "Granite with experts in every layer",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 active, s = 4.
     // Parameters: embedding and head 512; q, o 64 each; k, v 32 each; router 32; experts 4*384;
     // norms 24: 2296. Per token, forward: 2*(192 + 32 + 2*384 + 256) = 2496; attention 10 pairs x 2

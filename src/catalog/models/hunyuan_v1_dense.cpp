@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hunyuan 0.5B to 7B: LLaMA with normalised queries and keys.
+// Hunyuan 0.5B to 7B: LLaMA with normalized queries and keys.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 2> types = {"hunyuan_v1_dense", "HunYuanD
 
 extern constinit const ModelFamily model_hunyuan_v1_dense{
     .name = "hunyuan_v1_dense",
-    .help = "Hunyuan, dense: grouped keys, normalised queries and keys, gated MLP",
+    .help = "Hunyuan, dense: grouped keys, normalized queries and keys, gated MLP",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 8, f = 16, V = 32, s = 4. Parameters: embedding and head

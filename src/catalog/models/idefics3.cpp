@@ -22,7 +22,7 @@ Model build(const Config& config) {
   const Config text_config = config.child("text_config");
   const bool tied = config.flag_or({"tie_word_embeddings"}, false);
   Decoder text = read_text_model(text_config, text_defaults(text_config), tied);
-  text.frame.tied = tied;  // whatever the text's own key says
+  text.frame.tied = tied;  // overrides the key of the text
   text.frame.prefix = "model.text_model.";
   text.layer_prefix = "model.text_model.layers.";
   const std::int64_t scale = config.size_or({"scale_factor"}, 2);
@@ -61,6 +61,7 @@ extern constinit const ModelFamily model_idefics3{
     .help = "Idefics3, SmolVLM: tower like SigLIP's, pixel shuffle, one linear, and LLaMA",
     .types = types,
     .build = build,
+    .random_config = {.text_type = "llama"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, put together to one.
     // Text: one layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 6.
     // Parameters: patches 48 + 4, positions 16; layer 172 as in llava, norm 8; projection 128; text

@@ -25,6 +25,7 @@ extern constinit const ModelFamily model_internlm{
     .help = "InternLM 1: biases in attention, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; q, k, v, o 64 + 8 each; MLP 3*128; norms 3*8.
     // Per token, forward: 2*(256 + 384 + 256) = 1792; attention: 10 pairs x 2 heads x 2*(4+4) =

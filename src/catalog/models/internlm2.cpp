@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InternLM 2: LLaMA with fused query-key-value and its own names.  Files say whether there are
+// InternLM 2: LLaMA with fused query-key-value and its own names.  Files specify whether there are
 // biases; no release has any.
 #include "../blocks/decoder.h"
 

@@ -118,7 +118,7 @@ Model build(const Config& config) {
   const Config text_config = config.child("text_config");
   const bool tied = config.flag_or({"tie_word_embeddings"}, true);
   Decoder text = read_text_model(text_config, text_defaults(text_config, "qwen2"), tied);
-  text.frame.tied = tied;  // whatever the text's own key says
+  text.frame.tied = tied;  // overrides the key of the text
   if (!config.status()) return {};
   const std::int64_t cell = tower.merge * tower.merge;
   const std::int64_t merged = product(config, tower.layer.width, cell);
@@ -151,6 +151,7 @@ extern constinit const ModelFamily model_internvl{
     .help = "InternVL 2.5 to 3.5: tower with layer scales, projector, and Qwen2, Qwen3 or LLaMA",
     .types = types,
     .build = build,
+    .random_config = {.text_type = "llama"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, put together to one.
     // Text: one layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 6; 5 rows in the tower.
     // Parameters: patches 48 + 4, class 4, positions 20; layer 3*16 + 20 + 40 + 36, scales 8, norms

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Llama 4: experts in all layers or in every few, one shared; attention inside chunks where there
+// Llama 4: experts in all layers or in every few, one shared; attention within chunks where there
 // are rotary positions; a vision tower with pixel shuffle in front of it, or none.
 #include "../blocks/text_model.h"
 #include "../blocks/vision_block.h"
@@ -77,7 +77,7 @@ void add_tower(ModelBuilder& builder, const Config& vision, std::int64_t hidden)
       vision_stream);
 }
 
-/// Layers with rotary positions attend inside chunks: three of four, unless the file says
+/// Layers with rotary positions attend within chunks: three of four, unless the file specifies
 /// otherwise.
 std::vector<int> read_chunked(const Config& text, std::int64_t layers) {
   std::vector<int> chunked;
@@ -160,6 +160,9 @@ extern constinit const ModelFamily model_llama4{
     .help = "Llama 4: attention in chunks, routed experts and one shared, with vision or without",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_mlp_width,
+                      .shared = RandomConfig::Shared::one,
+                      .keys = R"("attention_chunk_size": null)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 4 and 1 active, one shared,
     // chunks of 2, s = 4. Parameters: embedding and head 512; q, o 64 each; k, v 32 each; router
     // 32; experts 4*96; shared 96; norms 24: 1240. Per token, forward: 2*(192 + 32 + 96 + 96 + 256)

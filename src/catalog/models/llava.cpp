@@ -15,12 +15,12 @@ namespace {
 
 constexpr auto vision_stream = ModelBuilder::Stream::vision;
 
-/// What a configuration class takes for keys that are left out.
+/// Defaults of a configuration class.
 struct Defaults {
   std::string_view tower = "clip_vision_model";
   TowerSizes sizes;
   double layer = -2;                      ///< whose output is read
-  std::string_view strategy = "default";  ///< the first of the tower's rows is left out, or "full"
+  std::string_view strategy = "default";  ///< excludes the tower's first row; or "full"
   std::string_view text = "llama";
   bool tiles = false;  ///< an image is cut into several for the tower
 };

@@ -58,6 +58,7 @@ extern constinit const ModelFamily model_mamba2{
     .help = "Mamba-2: state-space layers throughout",
     .types = types,
     .build = build,
+    .random_config = {.recurrent = true, .mixer_only = true},
     // One layer, h = 8, 4 heads of 4, 1 group of state 2, kernel 3, V = 32, s = 4. Parameters:
     // embedding and head 512; in_proj 8*(16 + 20 + 4) = 320; convolution 3*20 + 20; dt, A, D 12;
     // norm 16; out_proj 128; norms 16: 1084. Per token, forward: 2*(448 + 60 + 256) = 1528; scan

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GPT in the words of Megatron's arguments (num_layers, ffn_hidden_size, num_query_groups, ...),
-// as its checkpoints and the tables of those who train with it name them.  Left out, an argument
-// means what Megatron takes: learned positions, LayerNorm, biases, a plain MLP of 4 h, a tied head.
+// A GPT described by Megatron's arguments (num_layers, ffn_hidden_size, num_query_groups, ...), as
+// in its checkpoints and published tables.  Missing arguments have Megatron's defaults: learned
+// positions, LayerNorm, biases, a plain MLP of 4 h, a tied head.
 #include "../blocks/moe_block.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -93,6 +93,7 @@ extern constinit const ModelFamily model_megatron_gpt{
     .help = "A GPT in the words of Megatron's arguments: num_layers, ffn_hidden_size, swiglu, ...",
     .types = types,
     .build = build,
+    .random_config = {.keys = R"("swiglu": true)"},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, 16 positions, s = 4.
     // Parameters: embedding, tied to the head, 256; positions 128; linear_qkv 192 + 24; linear_proj
     // 64 + 8; MLP 256 + 32 and 256 + 8; norms 3*16.

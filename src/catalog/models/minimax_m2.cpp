@@ -27,9 +27,10 @@ constexpr std::array<std::string_view, 2> types = {"minimax_m2", "MiniMaxM2ForCa
 
 extern constinit const ModelFamily model_minimax_m2{
     .name = "minimax_m2",
-    .help = "MiniMax-M2: many small experts, normalised queries and keys",
+    .help = "MiniMax-M2: many small experts, normalized queries and keys",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 active, s = 4.
     // Parameters: embedding and head 512; q, o 64 each; k, v 32 each; norms of queries and keys 8 +
     // 4; router 32; experts 4*384; norms 24: 2308. Per token, forward: 2*(192 + 32 + 2*384 + 256) =

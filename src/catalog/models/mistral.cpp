@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mistral: LLaMA with a sliding window in every layer; the window is 4096 where the key is left out
-// and absent where it is null.  Ministral 3 has none unless the key is there.
+// Mistral: LLaMA with a sliding window in every layer; the window is 4096 if the key is missing
+// and absent if it is null.  Ministral 3 has none unless the key is set.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -29,6 +29,7 @@ extern constinit const ModelFamily model_mistral{
     .help = "Mistral, Ministral 3: grouped keys, sliding window, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.keys = R"("sliding_window": null)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2, s = 4.
     // Parameters: embedding and head 2*256; q, o 64 each; k, v 32 each; MLP 3*128; norms 3*8.
     // Per token, forward: 2*(192 + 384 + 256) = 1664; attention: 1 + 2 + 2 + 2 = 7 pairs x 2 heads

@@ -28,7 +28,7 @@ Pixtral read_pixtral(const Config& config) {
   const Config vision = config.child("vision_config");
   const std::string type = vision.text_or({"model_type"}, "pixtral");
   if (type != "pixtral")
-    config.fail("vision tower '" + printable(type) + "' is not known here; known is pixtral");
+    config.fail("vision tower '" + printable(type) + "' is not supported; supported: pixtral");
   Pixtral tower;
   tower.layer = {.width = vision.size_or({"hidden_size"}, 1024),
                  .heads = vision.size_or({"num_attention_heads"}, 16),
@@ -95,7 +95,7 @@ Decoder read_text(const Config& config) {
                            .head_dim = 128};
   Decoder decoder = read_text_model(
       text, config.has("text_config") ? text_defaults(text, "mistral") : small, tied);
-  decoder.frame.tied = tied;  // whatever the text's own key says
+  decoder.frame.tied = tied;  // overrides the key of the text
   return decoder;
 }
 
@@ -137,6 +137,7 @@ extern constinit const ModelFamily model_mistral3{
     .help = "Mistral Small 3.1 and later: Pixtral tower, merger of patches, projector, and Mistral",
     .types = types,
     .build = build,
+    .random_config = {.text_type = "llama"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, patches of 3*2*2 = 12 values; the image that is assumed
     // has 48x48 = 2304, four of which become one visual token. Text: as in llama, s = 6.
     // Parameters: patches 48, norm 4; layer 4*16 + 3*32 and norms 8; projector norm 4, 64, 32, 64;

@@ -27,6 +27,7 @@ extern constinit const ModelFamily model_mixtral{
     .help = "Mixtral: grouped keys, experts in every layer",
     .types = types,
     .build = build_mixtral,
+    .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 of them active, s
     // = 4. Parameters: embedding and head 2*256; q, o 64 each; k, v 32 each; router 32; experts
     // 4*3*128; norms 3*8: 2296.

@@ -42,6 +42,7 @@ extern constinit const ModelFamily model_mpt{
     .help = "MPT: ALiBi, no biases, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false, .ffn = RandomConfig::Ffn::four_hidden},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, s = 4.
     // Parameters: embedding, tied to the head, 256; Wqkv 192; out_proj 64; MLP 2*256; norms 3*8.
     // Per token, forward: 2*(256 + 512 + 256) = 2048; attention: 10 pairs x 2 heads x 2*(4+4) =

@@ -29,6 +29,7 @@ extern constinit const ModelFamily model_nemotron{
     .help = "Nemotron 3 and 4, Minitron: LayerNorm, MLP with squared ReLU and no gate",
     .types = types,
     .build = build,
+    .random_config = {.gated = false},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding and head
     // 2*256; q, o 64 each; k, v 32 each; MLP 2*128; norms 3*16. Per token, forward: 2*(192 + 256 +
     // 256) = 1408; attention: 10 pairs x 2 heads x 2*(4+4) = 320. Training: 3*(4*1408 + 320).

@@ -15,7 +15,7 @@ namespace {
 
 enum Kind : int { mamba, attention, mlp, moe };
 
-/// What all layers of a model need.
+/// Sizes of all layers of a model.
 struct Hybrid {
   std::int64_t hidden = 0;
   Mamba2Block mamba;
@@ -37,16 +37,16 @@ std::vector<int> read_kinds(const Config& config, Config::Keys list, std::string
                            {"*", "full_attention", "attention", Kind::attention},
                            {"-", "mlp", "mlp", Kind::mlp},
                            {"E", "moe", "moe", Kind::moe}});
-  std::vector<std::string> said = config.texts(list);
-  if (said.empty()) {
-    for (const char c : pattern) said.emplace_back(1, c);
+  std::vector<std::string> words = config.texts(list);
+  if (words.empty()) {
+    for (const char c : pattern) words.emplace_back(1, c);
   }
-  if (said.size() > static_cast<std::size_t>(most_layers)) {
+  if (words.size() > static_cast<std::size_t>(most_layers)) {
     config.fail("more than 65536 layers, so no model configuration");
     return {};
   }
   std::vector<int> kinds;
-  for (const std::string& word : said) {
+  for (const std::string& word : words) {
     const auto known = std::find_if(names.begin(), names.end(), [&](const Name& name) {
       return word == name.letter || word == name.name || word == name.older;
     });
@@ -202,6 +202,7 @@ extern constinit const ModelFamily model_nemotron_h{
     .help = "Nemotron-H, Nano 2, Nemotron 3: Mamba-2, attention, MLPs and experts in one stack",
     .types = types,
     .build = build,
+    .random_config = {.recurrent = true},
     // h = 8, V = 32, s = 4. Mamba-2: 2 heads of 4, 1 group of state 2, kernel 3: in_proj 8*(8 + 12
     // + 2) = 176, convolution 3*12 + 12, dt, A, D 6, norm 8, out_proj 64. Attention: 2 heads of 4,
     // 1 key head: 192. MLP 2*8*16 = 256. Experts: router 32, 4 of 2*8*4 = 64, shared 2*8*4 = 64.

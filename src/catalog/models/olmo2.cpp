@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OLMo 2 and 3: norms behind attention and MLP in place of before them, and over all queries and
-// keys; OLMo 3 has a sliding window in three layers of four.
+// OLMo 2 and 3: norms after attention and MLP in place of before them, and over all queries and
+// keys; OLMo 3 has a sliding window in three of four layers.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -40,7 +40,7 @@ constexpr std::array<std::string_view, 4> types = {
 
 extern constinit const ModelFamily model_olmo2{
     .name = "olmo2",
-    .help = "OLMo 2 and 3: norms behind attention and MLP, normalised queries and keys",
+    .help = "OLMo 2 and 3: norms after attention and MLP, normalized queries and keys",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding and head

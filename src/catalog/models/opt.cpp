@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OPT: learned positions (two rows more than said), LayerNorm before or behind, and for the 350M a
-// narrower embedding with projections around the layers.
+// OPT: learned positions (two rows more than specified), LayerNorm before or after, and for the
+// 350M a narrower embedding with projections around the layers.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -109,6 +109,7 @@ extern constinit const ModelFamily model_opt{
     .help = "OPT: learned positions, LayerNorm, biases, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, embedding of width 4, 16
     // positions, s = 4. Parameters: embedding, tied to the head, 128; positions 18*8;
     // project_in, project_out 32 each; q, k, v, out 64 + 8 each; fc1 128 + 16; fc2 128 +

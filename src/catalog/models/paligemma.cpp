@@ -16,7 +16,7 @@ bool is_even(std::int64_t layer, std::int64_t /*argument*/) {
   return layer % 2 == 0;
 }
 
-/// What Gemma's and Gemma 2's classes take for keys that are left out; without any `text_config`
+/// Defaults of the classes of Gemma and Gemma 2; without `text_config`
 /// it is PaliGemma 3B's.
 TextDefaults defaults_for(const Config& config, bool second) {
   TextDefaults defaults{.vocab = 257152,
@@ -50,11 +50,11 @@ Decoder read_text(const Config& config) {
   const bool second = type == "gemma2";
   if (!second && type != "gemma") {
     config.fail("text model '" + printable(type) +
-                "' is not known in PaliGemma; known are gemma and gemma2");
+                "' is not supported in PaliGemma; supported: gemma, gemma2");
   }
   const bool tied = config.flag_or({"tie_word_embeddings"}, true);
   Decoder decoder = read_text_model(text, defaults_for(config, second), tied);
-  decoder.frame.tied = tied;  // whatever the text's own key says
+  decoder.frame.tied = tied;  // overrides the key of the text
   decoder.attention.mask_tensor = true;
   if (!second || !config.status()) return decoder;
   decoder.norms = {.before_attention = "input_layernorm",
@@ -93,7 +93,7 @@ Model build(const Config& config) {
       ModelBuilder::Stream::vision);
   add_text_model(builder, text);
   builder.model.notes.emplace_back(
-      "image and prompt see each other both ways; attention counts them as causal");
+      "image and prompt attend to each other in both directions; counted as causal");
   return std::move(builder.model);
 }
 
@@ -107,6 +107,7 @@ extern constinit const ModelFamily model_paligemma{
     .help = "PaliGemma 1 and 2: SigLIP tower, projector, and Gemma or Gemma 2",
     .types = types,
     .build = build,
+    .random_config = {.text_type = "gemma"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values. Text: one layer, h =
     // 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 6; 4 visual tokens.
     // Parameters: patches 48 + 4, positions 16; layer 172 as in llava, norm 8; projector 32 + 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Phi 1, 1.5 and 2: attention and MLP side by side behind one norm, biases throughout.
+// Phi 1, 1.5 and 2: attention and MLP in parallel after one norm, biases throughout.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -40,6 +40,7 @@ extern constinit const ModelFamily model_phi{
     .help = "Phi 1, 1.5, 2: parallel layers, biases, plain MLP",
     .types = types,
     .build = build,
+    .random_config = {.gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding 256; head 256 + 32; q, k, v, dense 64 + 8 each; MLP 128 + 16 and 128 +
     // 8; norms 2*16. Per token, forward: 2*(256 + 256 + 256) = 1536; attention: 10 pairs x 2 heads

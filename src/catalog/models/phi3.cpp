@@ -29,6 +29,7 @@ extern constinit const ModelFamily model_phi3{
     .help = "Phi 3, Phi 4: fused projections, grouped keys, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.keys = R"("sliding_window": null)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; qkv_proj 8*(8 + 2*4) = 128; o_proj 64; gate_up_proj
     // 256; down_proj 128; norms 3*8. Per token, forward: 2*(192 + 384 + 256) = 1664; attention: 10

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Phi 3.5 MoE: Mixtral with LayerNorm, and biases in attention and head where the file says so.
+// Phi 3.5 MoE: Mixtral with LayerNorm, and biases in attention and head if the file sets them.
 #include "../blocks/moe_block.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -33,6 +33,7 @@ extern constinit const ModelFamily model_phimoe{
     .help = "Phi 3.5 MoE: LayerNorm, grouped keys, experts in every layer",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 active, s = 4.
     // Parameters: embedding and head 512 + 32; q, o 64 + 8 each; k, v 32 + 4 each; router 32;
     // experts 4*384; norms 3*16: 2376. Per token, forward: 2*(192 + 32 + 2*384 + 256) = 2496;

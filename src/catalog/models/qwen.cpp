@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Qwen 1: `intermediate_size` is twice the MLP's width, `kv_channels` the width of a head, and
-// c_attn has its bias whatever `no_bias` says.
+// c_attn has a bias even if `no_bias` is set.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -23,7 +23,7 @@ Model build(const Config& config) {
   attention.qkv_bias = true;
   attention.out_bias = decoder.mlp.bias = bias;
   attention.names = {.q = "attn.c_attn", .k = "", .v = "", .o = "attn.c_proj"};
-  // Half of what the released files say, which some tables call by its own name.
+  // Half of the value in released files; some tables list it under a separate name.
   decoder.mlp.ffn = config.size_or({"config_json_intermediate_size"}, decoder.mlp.ffn) / 2;
   decoder.mlp.gate = "mlp.w2";
   decoder.mlp.up = "mlp.w1";
@@ -41,6 +41,7 @@ extern constinit const ModelFamily model_qwen{
     .help = "Qwen 1: fused query-key-value with bias, gated MLP",
     .types = types,
     .build = build,
+    .random_config = {.grouped = false, .ffn = RandomConfig::Ffn::half},
     // One layer, h = 8, n = 2, d = 4, f = 32 / 2 = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; c_attn 192 + 24; c_proj 64; MLP 3*128; norms 3*8.
     // Per token, forward: 2*(256 + 384 + 256) = 1792; attention: 10 pairs x 2 heads x 2*(4+4) =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Qwen 1.5, 2 and 2.5: LLaMA with biases on queries, keys and values; a sliding window in the upper
-// layers where it is switched on.
+// layers if it is enabled.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>

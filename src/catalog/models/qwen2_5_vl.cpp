@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen2.5-VL: a tower with ragged windows in most blocks and attention inside each frame in the
+// Qwen2.5-VL: a tower with ragged windows in most blocks and attention within each frame in the
 // others, a merger of 2x2 patches, and Qwen2.
 #include "../blocks/text_model.h"
 #include "../blocks/vision_block.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen1.5-MoE and Qwen2-MoE: experts beside a gated shared expert, in all layers or in some.
+// Qwen1.5-MoE and Qwen2-MoE: experts and a gated shared expert, in all layers or in some.
 #include "../blocks/moe_block.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -43,6 +43,8 @@ extern constinit const ModelFamily model_qwen2_moe{
     .help = "Qwen1.5-MoE, Qwen2-MoE: experts and a gated shared expert",
     .types = types,
     .build = build_qwen2_moe,
+    .random_config = {.experts = RandomConfig::Experts::of_own_width,
+                      .shared = RandomConfig::Shared::of_own_width},
     // Two layers, the first dense; h = 8, n = g = 2, d = 4, V = 32, dense f = 16; 4 experts of f =
     // 4, 2 active, shared f = 8; s = 4. Parameters: embedding and head 512; attention 2*(4*64 + 24
     // bias); dense MLP 384; router 32, experts 4*96, shared 192, shared gate 8; norms 5*8: 2112.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen2-VL: a tower that attends inside each frame, a merger of 2x2 patches, and Qwen2.
+// Qwen2-VL: a tower that attends within each frame, a merger of 2x2 patches, and Qwen2.
 #include "../blocks/text_model.h"
 #include "../blocks/vision_block.h"
 
@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 2> types = {"qwen2_vl", "Qwen2VLForCondit
 
 extern constinit const ModelFamily model_qwen2_vl{
     .name = "qwen2_vl",
-    .help = "Qwen2-VL: tower with attention inside each frame, merger, Qwen2",
+    .help = "Qwen2-VL: tower with attention within each frame, merger, Qwen2",
     .types = types,
     .build = build_qwen2_vl,
     // Tower: D = 4, 1 head, F = 8, 1 block, patches of 3*1*2*2 = 12 values, merged 2x2. Text: one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen 3, dense: queries and keys are normalised a head, whose width is given apart from the hidden
+// Qwen 3, dense: queries and keys are normalized per head, whose width is separate from the hidden
 // size.
 #include "../blocks/decoder.h"
 
@@ -35,7 +35,7 @@ constexpr std::array<std::string_view, 2> types = {"qwen3", "Qwen3ForCausalLM"};
 
 extern constinit const ModelFamily model_qwen3{
     .name = "qwen3",
-    .help = "Qwen 3: grouped keys, normalised queries and keys, gated MLP",
+    .help = "Qwen 3: grouped keys, normalized queries and keys, gated MLP",
     .types = types,
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 8, f = 16, V = 32, s = 4.

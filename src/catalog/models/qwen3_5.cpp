@@ -31,7 +31,7 @@ DeltaDecoder read_text(const Config& config, const Config& text, bool experts) {
   const bool tied = config.flag_or({"tie_word_embeddings"}, false);
   SparseDecoder base;
   base.base = read_text_model(text, experts ? sparse : dense, tied);
-  base.base.frame.tied = tied;  // whatever the text's own key says
+  base.base.frame.tied = tied;  // overrides the key of the text
   if (experts && check_sizes(config, base.base)) {
     base.sparse.assign(static_cast<std::size_t>(base.base.layers), true);
     base.moe.hidden = base.base.frame.hidden;
@@ -82,6 +82,7 @@ extern constinit const ModelFamily model_qwen3_5{
     .help = "Qwen3.5: vision tower, gated delta nets, gated attention, experts or none",
     .types = types,
     .build = build,
+    .random_config = {.type = "qwen3_5_text", .recurrent = true},
     // Tower as in qwen3_vl with one merger: parameters 52 + 36 + 172 + 416 = 676; training
     // 2*221184 + 3*(589824 + 84934656 + 442368) = 258342912. Text: two layers, the first linear; h
     // = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 580. Delta net as in qwen3_next 190, attention

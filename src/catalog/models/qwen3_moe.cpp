@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen3-MoE: normalised queries and keys, experts in all layers or in some, none shared.
+// Qwen3-MoE: normalized queries and keys, experts in all layers or in some, none shared.
 #include "../blocks/moe_block.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -30,9 +30,10 @@ constexpr std::array<std::string_view, 2> types = {"qwen3_moe", "Qwen3MoeForCaus
 
 extern constinit const ModelFamily model_qwen3_moe{
     .name = "qwen3_moe",
-    .help = "Qwen3-MoE: normalised queries and keys, experts, none shared",
+    .help = "Qwen3-MoE: normalized queries and keys, experts, none shared",
     .types = types,
     .build = build_qwen3_moe,
+    .random_config = {.experts = RandomConfig::Experts::of_own_width},
     // One layer, h = 8, n = 2, g = 1, d = 8, V = 32, 4 experts of f = 4 and 2 active, s = 4.
     // Parameters: embedding and head 512; q, o 128 each; k, v 64 each; qk norms 16; router 32;
     // experts 4*96; norms 24: 1352.

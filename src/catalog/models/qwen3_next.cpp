@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen3-Next: gated delta nets in three layers of four, attention with a gate in the others, and
+// Qwen3-Next: gated delta nets in three of four layers, attention with a gate in the others, and
 // experts with a shared one.
 #include "../blocks/delta_decoder.h"
 
@@ -35,6 +35,7 @@ extern constinit const ModelFamily model_qwen3_next{
     .help = "Qwen3-Next: gated delta nets, gated attention in every fourth layer, experts",
     .types = types,
     .build = build,
+    .random_config = {.experts = RandomConfig::Experts::of_own_width, .recurrent = true},
     // Two layers, the first linear; h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 4 and 2
     // active, shared 4, s = 4. Delta net: 1 key head and 2 value heads of 2, kernel 3: in_proj
     // 8*(4 + 8) and 8*4, convolution 3*8, dt and A 4, norm 2, out_proj 32: 190. Attention: q 128,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Qwen3-VL: a tower that attends inside each frame, with learned positions; a merger behind it and
-// further ones behind some of its blocks, whose results join the first layers of the text (deep
+// Qwen3-VL: a tower that attends within each frame, with learned positions; a merger after it and
+// further ones after some of its blocks, whose results join the first layers of the text (deep
 // stack); Qwen3, with experts or without.
 #include "../blocks/moe_block.h"
 #include "../blocks/qwen3_tower.h"
@@ -28,7 +28,7 @@ SparseDecoder read_text(const Config& config, bool experts) {
   const bool tied = config.flag_or({"tie_word_embeddings"}, false);
   SparseDecoder spec;
   spec.base = read_text_model(text, experts ? sparse : dense, tied);
-  spec.base.frame.tied = tied;  // whatever the text's own key says
+  spec.base.frame.tied = tied;  // overrides the key of the text
   if (!experts || !check_sizes(config, spec.base)) return spec;
   spec.sparse.assign(static_cast<std::size_t>(spec.base.layers), true);
   spec.moe.hidden = spec.base.frame.hidden;
@@ -61,7 +61,7 @@ constexpr std::array<std::string_view, 4> types = {"qwen3_vl",
 
 extern constinit const ModelFamily model_qwen3_vl{
     .name = "qwen3_vl",
-    .help = "Qwen3-VL: tower with attention inside each frame, deep stack, Qwen3 or Qwen3-MoE",
+    .help = "Qwen3-VL: tower with attention within each frame, deep stack, Qwen3 or Qwen3-MoE",
     .types = types,
     .build = build,
     // Tower: D = 4, 1 head, F = 8, 1 block, patches of 3*1*2*2 = 12 values, merged 2x2, 9

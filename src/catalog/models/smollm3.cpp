@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SmolLM3: LLaMA with rotary positions in three layers of four; where windows are used, the layers
+// SmolLM3: LLaMA with rotary positions in three of four layers; if windows are used, the layers
 // without positions have them.
 #include "../blocks/decoder.h"
 
@@ -11,7 +11,7 @@
 namespace flopmeter {
 namespace {
 
-/// `no_rope_layers` holds 1 for a layer with rotary positions.
+/// `no_rope_layers` has 1 for a layer with rotary positions.
 std::vector<int> default_windows(const Config& config, std::int64_t layers) {
   std::vector<int> windowed;
   const auto rotary = config.counts({"no_rope_layers"});

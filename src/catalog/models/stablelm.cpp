@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StableLM: LayerNorm with biases, one norm for attention and MLP side by side where the
+// StableLM: LayerNorm with biases, one norm for attention and MLP in parallel if the
 // configuration asks for it, and one for each head.
 #include "../blocks/decoder.h"
 

@@ -32,6 +32,7 @@ extern constinit const ModelFamily model_starcoder2{
     .help = "StarCoder 2: LayerNorm, biases, MLP without a gate",
     .types = types,
     .build = build,
+    .random_config = {.gated = false},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding, tied to
     // the head, 256; q, o 64 + 8 each; k, v 32 + 4 each; MLP 128 + 16 and 128 + 8; norms 3*16. Per
     // token, forward: 2*(192 + 256 + 256) = 1408; attention: 10 pairs x 2 heads x 2*(4+4) = 320.

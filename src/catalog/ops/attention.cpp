@@ -4,8 +4,8 @@
 // length, size].
 //
 // is_causal of a call with fewer queries than keys starts at the first key, as the documentation of
-// scaled_dot_product_attention says and its CPU kernel does; the flash operator ends with the last
-// key (torch.nn.attention.bias, CausalVariant.LOWER_RIGHT).
+// scaled_dot_product_attention documents and its CPU kernel does; the flash operator ends with the
+// last key (torch.nn.attention.bias, CausalVariant.LOWER_RIGHT).
 #include "attention_cost.h"
 
 #include <array>

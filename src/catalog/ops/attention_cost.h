@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention as fused operators are called: where each has its arguments, and what they say of the
-// mask.
+// Calls of fused attention operators: the positions of their arguments, and the mask that they
+// specify.
 //
-// Lengths of packed sequences live on the device and are not read.  With all sequences as long as
-// the longest the pairs are known all the same; otherwise they are bounded by the longest and
-// called unknown.
+// Lengths of packed sequences are on the device and are not read.  If all sequences are as long as
+// the longest, the pairs are known; otherwise the longest is an upper bound, and they are marked
+// unknown.
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -15,18 +15,17 @@
 
 namespace flopmeter {
 
-/// The places of an operator's arguments; -1 for those it has not.
+/// Positions of an operator's arguments; -1: none.
 struct AttentionPlaces {
   int query = 0;     ///< keys and values follow
   int mask = -1;     ///< a tensor of masks or biases
-  int starts = -1;   ///< where packed sequences of queries start, then those of keys
+  int starts = -1;   ///< starts of packed sequences of queries, then of keys
   int longest = -1;  ///< the longest of them, queries and keys
-  int used = -1;     ///< a tensor that says how many keys are used
-  int pages = -1;    ///< a tensor of pages: keys are a pool, whose shape says nothing of a call
+  int used = -1;     ///< a tensor of the number of used keys
+  int pages = -1;    ///< a tensor of pages: keys are a pool of unrelated shape
   int chunk = -1;    ///< a size of chunks; 0 is none
-  int causal =
-      -1;  ///< 1 aligns the mask at the first position or as `bottom_right` says, 2 at the last
-  int window = -1;  ///< keys to the left, then to the right, of a query; negative is unlimited
+  int causal = -1;   ///< 1: aligned at the first position or by `bottom_right`, 2: at the last
+  int window = -1;   ///< keys to the left, then to the right, of a query; negative is unlimited
   int causal_window = -1;  ///< keys to the left, the query's own included; 0 is unlimited
   bool bottom_right = false;
   bool heads_first = false;  ///< [batch, heads, length, size], else [batch, length, heads, size]
@@ -87,12 +86,12 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
     op.pairs = batch * attention_pairs(call, at, q[length], k[length]);
   }
   if (call.arg(at.used).is_tensor()) known = AttentionPairs::unknown;
-  // A mask tensor hides which pairs count: all are computed.
+  // With a mask tensor, all pairs are computed.
   const Arg mask = call.arg(at.mask);
   if (mask.is_tensor() && mask.rank > 0 && mask.elements() > 0) known = AttentionPairs::full;
 
-  // Fused kernels compute the scores once more in the backward pass, and read and write twice what
-  // forward does.
+  // Fused kernels recompute the scores in the backward pass, and read and write twice as much as
+  // forward.
   const Bytes bytes = bytes_moved(op, q.dtype);
   if (!at.backward)
     return OpCost{.executed = flops(op), .model = flops(op), .bytes = bytes, .pairs = known};

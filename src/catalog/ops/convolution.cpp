@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions of any number of spatial dimensions, and their gradients, as the dispatcher sees
+// Convolutions of any number of spatial dimensions, and their gradients, as the dispatcher calls
 // them.
 #include "convolution_examples.h"
 
@@ -61,7 +61,8 @@ extern constinit const OpFamily op_convolution{
         "2 x batch x positions x weights; the gradients of input and weight each cost the same "
         "again",
     .source =
-        "definition: one multiply-add a weight and output position (input position if transposed)",
+        "definition: one multiply-add per weight and output position (input position if "
+        "transposed)",
     .rules = rules,
     .examples = examples};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions as operators are called: where each has its arguments, and what they cost.  Counted
-// as the direct algorithm does it, padding included, whatever the library chose to run.
+// Calls of convolution operators: the positions of their arguments, and their cost.  The cost is
+// that of the direct algorithm, including padding, for every algorithm of the library.
 #pragma once
 
 #include "matmul_cost.h"
@@ -35,10 +35,10 @@ constexpr std::int64_t element_of(const OpCall& call, int place, int i, std::int
 }
 
 template <ConvolutionPlaces at>
-std::optional<OpCost> price_convolution(const OpCall& call) {
+std::optional<OpCost> convolution_cost(const OpCall& call) {
   const Arg x = call.arg(at.input);
   const Arg w = call.arg(at.weight);
-  // A library's own layout may give the groups of a weight a dimension of their own.
+  // The layout of a library may have a separate dimension for the groups of a weight.
   if (!x.is_tensor() || !w.is_tensor() || x.rank < 3 || w.rank < x.rank) return std::nullopt;
   const bool transposed =
       at.transposed == always || (at.transposed >= 0 && call.arg(at.transposed).number_or(0) != 0);
@@ -78,7 +78,7 @@ std::optional<OpCost> price_convolution(const OpCall& call) {
 
 template <ConvolutionPlaces at>
 constexpr OpRule convolution_rule(std::string_view name) {
-  return {.name = name, .flop_cost = price_convolution<at>, .dtype_argument = at.input};
+  return {.name = name, .flop_cost = convolution_cost<at>, .dtype_argument = at.input};
 }
 
 }  // namespace flopmeter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the worked examples of all convolutions have in common.
+// Common parts of the worked examples of convolutions.
 #pragma once
 
 #include "convolution_cost.h"

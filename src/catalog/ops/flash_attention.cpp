@@ -2,7 +2,7 @@
 //
 // The attention kernels below scaled_dot_product_attention, and those of the flash-attn and
 // xFormers packages: [batch, length, heads, size], or sequences packed one after the other with
-// tensors that say where each starts. Causal masks and windows are aligned at the last position
+// tensors of their start positions. Causal masks and windows are aligned at the last position
 // (flash-attn's documentation of `causal`).
 #include "attention_cost.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One product for each group (mixture of experts).  Where the groups end is on the device, but
+// One matmul per group (mixture of experts).  The ends of the groups are on the device, but
 // their sum is known: all rows (columns, or terms) of the tensor that is cut into groups are used.
 #include "matmul_cost.h"
 
@@ -9,7 +9,7 @@
 namespace flopmeter {
 namespace {
 
-/// self, mat2; `ends` is the place of the tensor that says where groups end.
+/// self, mat2; `ends` is the position of the tensor of group ends.
 template <int ends>
 std::optional<OpCost> flop_cost(const OpCall& call) {
   const Arg a = call.arg(0);
@@ -21,7 +21,7 @@ std::optional<OpCost> flop_cost(const OpCall& call) {
   WideInt results =
       op.rows *
       op.n;  // [rows, k] x [groups, k, n]: rows are cut; [groups, m, k] x [k, n]: columns are
-  if (a.rank == 3 && b.rank == 3) {  // a batch of equal products
+  if (a.rank == 3 && b.rank == 3) {  // a batch of equal matmuls
     op.rows *= a[0];
     results *= a[0];
   }
@@ -50,7 +50,7 @@ constexpr std::array examples = {
               .executed = 240,
               .model = 240,
               .bytes = 260},
-    // ten columns over five: the gradient of such a product's rows, transposed; 30 + 60 + 20
+    // ten columns over five: the gradient of the rows, transposed; 30 + 60 + 20
     // elements
     OpExample{.op = "aten::_grouped_mm",
               .call = "bf16[5,2,6] bf16[6,10] int32[5] - -",
@@ -89,7 +89,8 @@ extern constinit const OpFamily op_grouped_matmul{
     .name = "grouped_matmul",
     .help = "2 x routed rows x n x k, however they are shared out over the groups",
     .source =
-        "definition: one multiply and one add a term; layouts as in torch.nn.functional.grouped_mm",
+        "definition: one multiply and one add per term; layouts as in "
+        "torch.nn.functional.grouped_mm",
     .rules = rules,
     .examples = examples};
 

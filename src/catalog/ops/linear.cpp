@@ -8,7 +8,7 @@
 namespace flopmeter {
 namespace {
 
-/// The product of the rows of `input` with `weight`, `times` over.
+/// Matmul of the rows of `input` with `weight`, `times` times.
 std::optional<OpCost> cost(const Arg& input, const Arg& weight, std::optional<WideInt> times = 1) {
   if (!weight.is_tensor(2) || !times) return std::nullopt;
   const std::optional<Matmul> op = rows_times(input, weight[0]);
@@ -42,8 +42,9 @@ constexpr std::array rules = {
     OpRule{.name = "aten::linear_backward", .flop_cost = backward},
     OpRule{.name = "aten::mkldnn_linear", .flop_cost = forward<1>},
     OpRule{.name = "aten::mkldnn_linear_backward", .flop_cost = backward},
-    OpRule{
-        .name = "aten::mkldnn_linear_backward_input", .flop_cost = input_gradient, .dtype_argument = 1},
+    OpRule{.name = "aten::mkldnn_linear_backward_input",
+           .flop_cost = input_gradient,
+           .dtype_argument = 1},
     OpRule{.name = "aten::mkldnn_linear_backward_weights", .flop_cost = weight_gradient},
     OpRule{.name = "mkldnn::_linear_pointwise", .flop_cost = forward<1>},
     OpRule{.name = "mkldnn::_linear_pointwise.binary", .flop_cost = forward<2>},
@@ -80,8 +81,7 @@ constexpr std::array examples = {
 
 extern constinit const OpFamily op_linear{
     .name = "linear",
-    .help =
-        "2 x rows x inputs x outputs; the gradients of input and weight each cost the same again",
+    .help = "2 x rows x inputs x outputs; the gradients of input and weight each cost the same",
     .source = "definition: one multiply and one add a weight and row",
     .rules = rules,
     .examples = examples};

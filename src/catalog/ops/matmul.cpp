@@ -12,7 +12,7 @@
 namespace flopmeter {
 namespace {
 
-/// The sum of [b, m, k] x [b, k, n] over b is one product whose inner dimension is b k.
+/// The sum of [b, m, k] x [b, k, n] over b is one matmul with inner dimension b k.
 std::optional<OpCost> batch_sum(const OpCall& call) {
   const Arg a = call.arg(1);
   const Arg b = call.arg(2);
@@ -50,7 +50,7 @@ std::optional<OpCost> any_product(const OpCall& call) {
   return op ? std::optional{matmul_cost(*op, call.arg(0))} : std::nullopt;
 }
 
-/// grad, self, other, mask: each gradient that is wanted costs the product once more.
+/// grad, self, other, mask: each requested gradient costs one matmul.
 std::optional<OpCost> any_gradients(const OpCall& call) {
   const std::optional<Matmul> op = broadcast(call.arg(1), call.arg(2));
   const std::optional<WideInt> wanted = wanted_gradients(call.arg(3), 2);
@@ -89,7 +89,8 @@ constexpr std::array rules = {
     OpRule{.name = "aten::addmv", .flop_cost = matrix_vector<1>, .dtype_argument = 1},
     OpRule{.name = "aten::dot", .flop_cost = inner},
     OpRule{.name = "aten::vdot", .flop_cost = inner},
-    OpRule{.name = "aten::matmul", .flop_cost = any_product, .hides_attention = true, .offline = true},
+    OpRule{
+        .name = "aten::matmul", .flop_cost = any_product, .hides_attention = true, .offline = true},
     OpRule{.name = "aten::matmul_backward",
            .flop_cost = any_gradients,
            .dtype_argument = 1,
@@ -112,7 +113,7 @@ constexpr std::array examples = {
     // five of them
     worked("aten::bmm", "[5,2,3] [5,3,4]", 240, 520),
     worked("aten::baddbmm", "[5,2,4] [5,2,3] [5,3,4]", 240, 520),
-    // the same products, but one [2, 4] of results
+    // the same matmuls, but one [2, 4] result
     worked("aten::addbmm", "[2,4] [5,2,3] [5,3,4]", 240, 392),
     // 2 outputs of three multiply-adds; 6 + 3 + 2 elements
     worked("aten::mv", "[2,3] [3]", 12, 44),
@@ -120,7 +121,7 @@ constexpr std::array examples = {
     worked("aten::dot", "[7] [7]", 14, 60),
     // a complex multiply-add is four real ones; an element has 8 bytes
     worked("aten::vdot", "complex[7] complex[7]", 56, 120),
-    // 5 x 6 products of [2, 3] x [3, 4]
+    // 5 x 6 matmuls of [2, 3] x [3, 4]
     worked("aten::matmul", "[5,1,2,3] [6,3,4]", 1440, 3120),
     worked("aten::matmul_backward", "[2,4] [2,3] [3,4] (1,1)", 96, 208),
     worked("aten::_foreach_mm", "{[2,3] [1,1]} {[3,4] [1,9]}", 66, 180),
@@ -130,7 +131,7 @@ constexpr std::array examples = {
 
 extern constinit const OpFamily op_matmul{
     .name = "matmul",
-    .help = "2 m n k for each product of an m x k and a k x n matrix",
+    .help = "2 m n k per matmul of an m x k and a k x n matrix",
     .source = "definition: one multiply and one add a term",
     .rules = rules,
     .examples = examples};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the families of matrix products share.
+// Common parts of the matmul families.
 #pragma once
 
 #include <flopmeter/catalog/matmul_cost.h>
@@ -23,7 +23,7 @@ constexpr OpCost matmul_cost(const Matmul& op, const Arg& a, WideInt times) {
   return {.executed = times * one.executed, .model = times * one.model, .bytes = times * one.bytes};
 }
 
-/// Rows of [..., k].  Empty where there is no last dimension.
+/// Rows of [..., k].  Empty if there is no last dimension.
 constexpr std::optional<Matmul> rows_times(const Arg& input, WideInt n) {
   if (!input.is_tensor() || input.rank == 0) return std::nullopt;
   Matmul op{.m = 1, .n = n, .k = input[-1]};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products with scaled or packed factors: fp8 and fp4 with scales, integers, and weights of few
-// bits that are unpacked on the way.  The compute dtype is that of the activations, int8 where the
+// bits that are unpacked on the way.  The compute dtype is that of the activations, int8 if the
 // operator quantizes them itself.
 #include "matmul_cost.h"
 
@@ -14,7 +14,7 @@ constexpr Bytes bytes(const Matmul& op, int input_bits, int weight_bits, int out
   return {(op.m * op.k * input_bits + op.k * op.n * weight_bits + op.m * op.n * output_bits) / 8};
 }
 
-/// The results have their own type, or that of the activations where it is not told.
+/// The results have their own dtype, or that of the activations if it is unknown.
 std::optional<OpCost> cost(const OpCall& call, std::optional<Matmul> op, int weight_bits) {
   if (!op) return std::nullopt;
   const Arg a = call.arg(0);
@@ -60,7 +60,7 @@ std::optional<OpCost> mixed(const OpCall& call) {
   return scale.is_tensor(1) ? cost(call, rows_times(call.arg(0), scale[0]), 8) : std::nullopt;
 }
 
-/// A weight that only its library can read: the outputs tell its size.
+/// A weight in an opaque format: its size follows from the outputs.
 template <int weight_bits>
 std::optional<OpCost> prepacked(const OpCall& call) {
   if (!call.output.is_tensor() || call.output.rank == 0) return std::nullopt;
@@ -76,15 +76,17 @@ constexpr std::array rules = {
     OpRule{.name = "aten::_weight_int4pack_mm_for_cpu", .flop_cost = int4_weight},
     OpRule{.name = "aten::_weight_int4pack_mm_with_scales_and_zeros", .flop_cost = int4_weight},
     OpRule{.name = "quantized::int4mm_packed_weight_cpu", .flop_cost = int4_weight},
-    OpRule{
-        .name = "aten::_dyn_quant_matmul_4bit", .flop_cost = int4_blocks, .compute_dtype = Dtype::int8},
+    OpRule{.name = "aten::_dyn_quant_matmul_4bit",
+           .flop_cost = int4_blocks,
+           .compute_dtype = Dtype::int8},
     OpRule{.name = "aten::_mixed_dtypes_linear", .flop_cost = mixed},
     OpRule{.name = "quantized::linear", .flop_cost = prepacked<8>},
     OpRule{.name = "quantized::linear_relu", .flop_cost = prepacked<8>},
     OpRule{.name = "quantized::linear_leaky_relu", .flop_cost = prepacked<8>},
     OpRule{.name = "quantized::linear_tanh", .flop_cost = prepacked<8>},
-    OpRule{
-        .name = "quantized::linear_dynamic", .flop_cost = prepacked<8>, .compute_dtype = Dtype::int8},
+    OpRule{.name = "quantized::linear_dynamic",
+           .flop_cost = prepacked<8>,
+           .compute_dtype = Dtype::int8},
     OpRule{.name = "quantized::linear_relu_dynamic",
            .flop_cost = prepacked<8>,
            .compute_dtype = Dtype::int8},
@@ -138,9 +140,10 @@ constexpr std::array examples = {
 
 extern constinit const OpFamily op_quantized_matmul{
     .name = "quantized_matmul",
-    .help = "2 m n k, whatever the width of the factors; scaling and unpacking cost nothing",
+    .help = "2 m n k for any width of the factors; scaling and unpacking cost nothing",
     .source =
-        "definition: one multiply and one add a term; layouts as in torch's native_functions.yaml",
+        "definition: one multiply and one add per term; layouts as in torch's "
+        "native_functions.yaml",
     .rules = rules,
     .examples = examples};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Recurrent layers that a library runs as one operator.  Each token passes every weight once; gates
-// are elementwise and cost nothing (so _thnn_fused_lstm_cell is not here: its products are mm and
+// are elementwise and cost nothing (so _thnn_fused_lstm_cell is not here: its matmuls are mm and
 // addmm).
 #include "matmul_cost.h"
 
@@ -34,7 +34,7 @@ std::optional<OpCost> one_layer(const OpCall& call) {
       call.arg(0), *tokens, of_inputs.elements() + of_states.elements(), of_states[1], times);
 }
 
-/// Where an operator for a stack of layers has its arguments.
+/// Positions of the arguments of an operator for a stack of layers.
 struct Places {
   int mode = 0;         ///< 0 relu, 1 tanh, 2 LSTM, 3 GRU
   int hidden = 0;       ///< size of the state
@@ -57,12 +57,12 @@ std::optional<OpCost> stack(const OpCall& call) {
   const WideInt directions = call.arg(at.bidirectional).number_or(0) != 0 ? 2 : 1;
   const WideInt projection = call.arg(at.projection).number_or(0);
   const WideInt output = projection > 0 ? projection : hidden;
-  // The first layer sees the inputs, each further one the outputs of both directions below.
+  // The first layer reads the inputs, each further layer the outputs of both directions below.
   const WideInt inputs = input[-1] + (layers - 1) * directions * output;
   const WideInt weights = directions * (gates * hidden * (inputs + layers * output) +
                                         layers * hidden * (projection > 0 ? projection : 0));
   WideInt times = 1;
-  if (at.mask >= 0) {  // data gradients always, weight gradients when asked for
+  if (at.mask >= 0) {  // data gradients always, weight gradients on request
     const Arg mask = call.arg(at.mask);
     if (!mask.is_list() || mask.rank != 4) return std::nullopt;
     times = mask[3] != 0 ? 2 : 1;
@@ -103,11 +103,11 @@ constexpr std::array rules = {
                .mode = 6, .hidden = 7, .projection = 8, .layers = 9, .bidirectional = 13}>},
     OpRule{.name = "aten::_cudnn_rnn_backward",
            .flop_cost = stack<Places{.mode = 10,
-                                 .hidden = 11,
-                                 .projection = 12,
-                                 .layers = 13,
-                                 .bidirectional = 17,
-                                 .mask = 21}>},
+                                     .hidden = 11,
+                                     .projection = 12,
+                                     .layers = 13,
+                                     .bidirectional = 17,
+                                     .mask = 21}>},
     OpRule{.name = "aten::miopen_rnn",
            .flop_cost = stack<Places{.mode = 5, .hidden = 6, .layers = 7, .bidirectional = 11}>},
     OpRule{

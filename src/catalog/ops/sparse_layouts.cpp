@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with coordinate or compressed-row tensors: how many elements they hold, no shape tells.
+// Matmuls with coordinate or compressed-row tensors, whose number of elements is not in their
+// shapes.
 #include <flopmeter/catalog/op_rule.h>
 
 #include <array>
@@ -22,8 +23,8 @@ constexpr std::array rules = {
 extern constinit const OpFamily op_sparse_layouts{
     .name = "sparse_layouts",
     .help =
-        "no flop_cost: the shapes of coordinate and compressed-row tensors do not tell their work; "
-        "calls are named as unknown",
+        "not supported: the work of coordinate and compressed-row tensors is not in their shapes; "
+        "calls are reported as unsupported",
     .source = "layouts as in torch.sparse",
     .rules = rules,
     .examples = {}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with a factor that keeps two of every four elements.  Only those that are kept cost
-// anything; to set the work against a peak that counts the others too, choose the sparse peak and
-// double it.
+// Matmuls with a factor that keeps two of every four elements.  Only kept elements count; to
+// compare with a peak that counts all elements, select the sparse peak and double the FLOPs.
+//
 #include "matmul_cost.h"
 
 #include <array>
@@ -34,7 +34,7 @@ std::optional<OpCost> linear(const OpCall& call) {
   return op ? cost(call.arg(0), weight.elements(), op->m, op->m * op->n) : std::nullopt;
 }
 
-/// cuSPARSELt's own format times a dense [k, n]: the result tells how many rows there are.
+/// cuSPARSELt's format times a dense [k, n]: the number of rows follows from the result.
 std::optional<OpCost> compressed(const OpCall& call) {
   const Arg b = call.arg(1);
   if (!b.is_tensor(2) || b[1] <= 0 || !call.output.is_tensor(2)) return std::nullopt;
@@ -44,8 +44,9 @@ std::optional<OpCost> compressed(const OpCall& call) {
 
 constexpr std::array rules = {
     OpRule{.name = "aten::_sparse_semi_structured_mm", .flop_cost = product<0, 2>},
-    OpRule{
-        .name = "aten::_sparse_semi_structured_addmm", .flop_cost = product<1, 3>, .dtype_argument = 1},
+    OpRule{.name = "aten::_sparse_semi_structured_addmm",
+           .flop_cost = product<1, 3>,
+           .dtype_argument = 1},
     OpRule{.name = "aten::_sparse_semi_structured_linear", .flop_cost = linear},
     OpRule{.name = "aten::_cslt_sparse_mm", .flop_cost = compressed, .dtype_argument = 1},
 };
@@ -66,9 +67,10 @@ constexpr std::array examples = {
 
 extern constinit const OpFamily op_sparse_matmul{
     .name = "sparse_matmul",
-    .help = "2 x kept weights x columns for products with two of every four weights kept",
+    .help = "2 x kept weights x columns for matmuls that keep two of every four weights",
     .source =
-        "definition: one multiply and one add a kept weight and column; layouts as in torch.sparse",
+        "definition: one multiply and one add per kept weight and column; layouts as in "
+        "torch.sparse",
     .rules = rules,
     .examples = examples};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mamba-2's scan under the dispatcher name that wrappers of mamba_ssm's Triton kernels give it.
-// Supported as the recurrence needs it, token by token, whatever the chunks in which a kernel computes
-// it.
+// Mamba-2's scan, by the dispatcher name of the wrappers of mamba_ssm's Triton kernels.  The cost
+// is that of the recurrence per token, independent of the chunks in which a kernel computes it.
+//
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/catalog/operations.h>
 

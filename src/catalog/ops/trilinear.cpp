@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The product of three tensors that bilinear layers and their gradients are made of: first the
-// first two, summed over what the third does not have, then the third.
+// Product of three tensors, used by bilinear layers and their gradients: first of the first two,
+// summed over the dimensions that the third does not have, then with the third.
 #include <flopmeter/catalog/op_rule.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr bool contains(const Arg& list, int value) {
   return std::find(list.values, list.values + list.rank, value) != list.values + list.rank;
 }
 
-/// The extent of a factor along dimension `d` of the whole; 1 where it is expanded.
+/// The extent of a factor along dimension `d` of the whole; 1 if it is expanded.
 constexpr std::int64_t extent(const Arg& factor, const Arg& expanded, int d) {
   if (contains(expanded, d)) return 1;
   int own = d;
@@ -83,7 +83,7 @@ constexpr std::array examples = {
 
 extern constinit const OpFamily op_trilinear{
     .name = "trilinear",
-    .help = "2 FLOPs a term of each of the two sums; products without a sum are elementwise",
+    .help = "2 FLOPs per term of each of the two sums; without a sum they are elementwise",
     .source = "torch.nn.Bilinear and its gradients as ATen/native/Linear.cpp computes them",
     .rules = rules,
     .examples = examples};

@@ -6,7 +6,7 @@
 namespace flopmeter {
 namespace {
 
-/// Sum of squares of the pieces when `length` is cut into windows of `window`, the last one ragged.
+/// Sum of squares of the windows of `window` that `length` is split into; the last may be shorter.
 WideInt squared_pieces(WideInt length, WideInt window) {
   const WideInt rest = length % window;
   return length / window * window * window + rest * rest;
@@ -32,7 +32,7 @@ WideInt twice_text_pairs(const AttentionSpec& spec,
       if (kernel == AttentionKernel::eager) return all;
       break;
     case Policy::Pairs::op_stream: {
-      // A window or chunk that the sequence does not fill is passed as the plain causal flag.
+      // A window or chunk longer than the sequence is passed as the causal flag.
       const bool local = spec.mask.shape == Shape::window || spec.mask.shape == Shape::chunk;
       const bool flag = plain || (local && length < spec.mask.size);
       if (kernel == AttentionKernel::eager || !flag || spec.mask_tensor) return all;
@@ -53,7 +53,7 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
   WideInt visual = 0;
   for (const ImageGrid& image : batch.images) {
     if (plan.kind == VisionPlan::Kind::fixed) {
-      // Of the sizes only t counts: frames of a video, tiles of an image.
+      // Only t matters: frames of a video, tiles of an image.
       const WideInt images = WideInt{image.count} * image.t;
       const WideInt tokens = WideInt{plan.patches} + plan.class_tokens;
       patches += images * plan.patches;
@@ -61,7 +61,7 @@ BatchSizes::BatchSizes(const Model& model, const Batch& batch) {
       visual += images * plan.visual_tokens;
       image_pairs_ += images * tokens * tokens;
     } else if (plan.kind == VisionPlan::Kind::grid) {
-      // Attention runs inside each frame; windows are cut in units of merged patches.
+      // Attention runs within each frame; windows consist of merged patches.
       const WideInt frames = WideInt{image.count} * image.t;
       const WideInt frame = WideInt{image.h} * image.w;
       const WideInt cell = WideInt{plan.merge} * plan.merge;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BatchSizes: what a batch means for a model: rows of each kind, and attention's pairs.  Private to
+// BatchSizes: the rows of each kind and the attention pairs of a batch, for a model.  Private to
 // the catalog.
 #pragma once
 
@@ -28,11 +28,11 @@ class BatchSizes {
   WideInt packed_pairs_ = 0;
 };
 
-/// Whether a layer's number may decide what of it is trained: nothing but `*` can stand for the
-/// number in a pattern without digits, `?` and `[`, and it stands for any.
+/// Whether the trained parameters of a layer can depend on its number: a pattern without digits,
+/// `?`, and `[` matches all numbers or none.
 bool names_layers(const Trainable& trainable);
 
-/// Which parameters of a node get gradients.
+/// Parameters of a node that get gradients.
 struct Trained {
   bool weight = true;
   bool bias = true;
@@ -40,7 +40,7 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 
-/// The parameter that tied heads share: "model.embed_tokens.weight".
+/// Parameter of tied heads: "model.embed_tokens.weight".
 std::string embedding_name(const Model& model);
 
 /// `embedding` is embedding_name() of the model.
@@ -54,7 +54,7 @@ bool is_adapted(const Trainable& trainable,
                 const Node& node,
                 std::int64_t number);
 
-/// Elements of one weight of a node, its bias apart; none for a tied one.
+/// Elements of one weight of a node, without the bias; 0 if tied.
 WideInt weight_count(const Node& node);
 WideInt bias_count(const Node& node);
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces of the closed forms that others publish: parameters times tokens, and an attention term.
-// None of them looks at what is trainable: backward is twice forward.  Private to the catalog.
+// Terms of published closed forms: parameters times tokens, and attention.  They ignore frozen
+// parameters: backward is twice forward.  Private to the catalog.
 #pragma once
 
 #include <flopmeter/catalog/convention.h>
 
 namespace flopmeter {
 
-/// 2 N a token forward, 4 N backward.
+/// 2 N per token forward, 4 N backward.
 PartFlops parameter_term(WideInt parameters, const Batch& batch, const Training& training);
 
-/// Attention of the text layers alone, 4 P n d forward (with P = s^2 pairs: 12 L H Q T a token).
+/// Attention of the text layers, 4 P n d forward (with P = s^2 pairs: 12 L H Q T per token).
 PartFlops attention_term(const Model& model,
                          const Batch& batch,
                          const Training& training,
@@ -30,7 +30,7 @@ WideInt position_parameters(const Model& model);
 /// Sum of squared sequence lengths.
 WideInt squared_lengths(const Batch& batch);
 
-/// A step that costs `forward`, and twice that backward.
+/// A step with `forward` FLOPs, and twice that backward.
 PartFlops tripled(Flops forward, const Training& training);
 
 }  // namespace flopmeter

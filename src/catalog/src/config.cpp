@@ -18,14 +18,14 @@ const Json& json(const void* node) {
   return *static_cast<const Json*>(node);
 }
 
-/// A value as a message shows it: short and harmless.
+/// A value for a message: short and printable.
 std::string shown(const Json& value) {
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > 40) text = text.substr(0, 37) + "...";
   return printable(text);
 }
 
-/// Nesting of a text, without parsing it: a parser should not be led that deep.
+/// Nesting depth of a text, checked before the recursive parser.
 bool nests_too_deep(std::string_view text) {
   int depth = 0;
   for (const char c : text) {
@@ -38,7 +38,7 @@ bool nests_too_deep(std::string_view text) {
 
 }  // namespace
 
-// NOLINTNEXTLINE(bugprone-exception-escape): the library says that its values move without one
+// NOLINTNEXTLINE(bugprone-exception-escape): documented as nothrow by the library
 struct Config::State {
   Json root;
   std::string origin;

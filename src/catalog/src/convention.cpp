@@ -16,8 +16,8 @@ Result<const Convention*> convention_called(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Convention* convention : conventions()) names.push_back(convention->name);
   return Error{ErrorCode::invalid_argument,
-               "no convention is called '" + printable(name) + "'" + did_you_mean(name, names) +
-                   "; 'flopmeter conventions' lists them"};
+               "unknown convention '" + printable(name) + "'" + did_you_mean(name, names) +
+                   "; `flopmeter conventions` lists them"};
 }
 
 }  // namespace flopmeter

@@ -9,16 +9,16 @@
 namespace flopmeter {
 namespace {
 
-/// What gets gradients in one layer.
+/// Gradients of one layer.
 struct LayerGrads {
   bool input = false;
-  std::vector<Trained> trained;  ///< by node; empty: everything is
+  std::vector<Trained> trained;  ///< by node; empty: all
   std::vector<bool> adapted;     ///< by node: has a LoRA adapter
 
   bool operator==(const LayerGrads&) const = default;
 };
 
-/// Costs layers of one model, batch and training under one policy.
+/// Computes the cost of layers for one model, batch, training, and policy.
 class CostModel {
  public:
   CostModel(const Model& model, const Batch& batch, const Training& training, const Policy& policy)
@@ -31,7 +31,7 @@ class CostModel {
     const bool mtp =
         training_.mtp == Mtp::on || (training_.mtp == Mtp::by_convention && policy_.mtp);
     for (const LayerRun& run : model_.runs) {
-      if (!run.mtp || mtp) price_run(run);
+      if (!run.mtp || mtp) add_run(run);
     }
     return total_;
   }
@@ -43,7 +43,7 @@ class CostModel {
     return as_run && training_.attention == AttentionKernel::eager;
   }
 
-  void price_run(const LayerRun& run) {
+  void add_run(const LayerRun& run) {
     const LayerKind& kind = model_.kinds[run.kind];
     bool& stream = run.stream == LayerRun::Stream::vision ? vision_grad_ : text_grad_;
     if (run.joins_vision) stream = stream || vision_grad_;
@@ -55,17 +55,17 @@ class CostModel {
       LayerGrads grads = layer_grads(run, kind, run.first + i, stream);
       if (supported != grads) {
         cost = {};
-        output = price_layer(run, kind, grads, cost);
+        output = add_layer(run, kind, grads, cost);
         supported = std::move(grads);
       }
-      // Where numbers decide nothing, all further layers are as this one.
+      // If the number does not matter, all further layers equal this one.
       const bool settled = !names_layers(training_.trainable) && output == stream;
       const WideInt times = settled ? run.count - i : 1;
       stream = output;
       accumulate(cost, times);
       if (settled) break;
     }
-    if (run.mtp || run.unread) stream = before;  // a side branch: what follows does not read it
+    if (run.mtp || run.unread) stream = before;  // a side branch: later layers do not read it
   }
 
   void accumulate(const Breakdown& cost, WideInt times) {
@@ -90,14 +90,14 @@ class CostModel {
     return grads;
   }
 
-  /// Adds the layer's cost and says whether its output needs a gradient.
-  bool price_layer(const LayerRun& run,
-                   const LayerKind& kind,
-                   const LayerGrads& grads,
-                   Breakdown& cost) {
+  /// Adds the layer's cost and returns whether its output needs a gradient.
+  bool add_layer(const LayerRun& run,
+                 const LayerKind& kind,
+                 const LayerGrads& grads,
+                 Breakdown& cost) {
     needs_.assign(kind.values, false);
     needs_[0] = grads.input;
-    Breakdown skipped;  // what recompute leaves out
+    Breakdown skipped;  // not recomputed
     for (std::size_t n = 0; n < kind.nodes.size(); ++n) {
       const Node& node = kind.nodes[n];
       const Trained own = grads.trained.empty() ? Trained{} : grads.trained[n];
@@ -124,7 +124,7 @@ class CostModel {
     return true;
   }
 
-  /// Forward and gradients of one product with a weight.
+  /// Forward and gradients of one matmul with a weight.
   void weighted(PartFlops& part, Flops forward, bool input_grad, bool weight_grad) const {
     part.forward += forward;
     const int products = policy_.trainable_aware ? (input_grad ? 1 : 0) + (weight_grad ? 1 : 0) : 2;
@@ -132,11 +132,11 @@ class CostModel {
   }
 
   void add_node(const Node& node,
-                  bool input_grad,
-                  bool trainable,
-                  bool adapted,
-                  Breakdown& cost,
-                  Breakdown& skipped) const {
+                bool input_grad,
+                bool trainable,
+                bool adapted,
+                Breakdown& cost,
+                Breakdown& skipped) const {
     PartFlops& part = cost[node.component];
     const bool per_patch = policy_.merger_per_patch && node.rows == Rows::visual;
     const WideInt rows = sizes_.rows(per_patch ? Rows::patches : node.rows);
@@ -148,7 +148,7 @@ class CostModel {
             flops(GroupedMatmul{.rows = rows * times, .n = node.out, .k = node.in});
         weighted(part, forward, input_grad, trainable);
         if (node.last_saved && !adapted) skipped[node.component].forward += forward;
-        if (adapted) price_adapter(node, rows, input_grad, cost, skipped);
+        if (adapted) add_adapter(node, rows, input_grad, cost, skipped);
         return;
       }
       case Node::Kind::attention:
@@ -184,9 +184,9 @@ class CostModel {
     if (needs_grad || !policy_.trainable_aware) part.backward += 2 * forward;
   }
 
-  /// y = W x + B (A x): A maps to `rank`, B back; both are trained, so B's input always needs a
+  /// y = W x + B (A x): A maps to `rank`, B back.  Both are trained, so the input of B needs a
   /// gradient.
-  void price_adapter(
+  void add_adapter(
       const Node& node, WideInt rows, bool input_grad, Breakdown& cost, Breakdown& skipped) const {
     const WideInt rank = training_.trainable.lora_rank;
     PartFlops& part = cost[Component::adapters];
@@ -198,7 +198,7 @@ class CostModel {
 
   void add_attention(const Node& node, PartFlops& part) const {
     const AttentionSpec& spec = node.attention;
-    // Twice the pairs, so that s^2 / 2 stays an integer.
+    // Twice the pairs, so that s^2 / 2 is an integer.
     const WideInt twice = sizes_.twice_pairs(spec, batch_, policy_, training_.attention);
     const Flops scores{twice * spec.heads * spec.d_qk};
     const Flops values{twice * spec.heads * (policy_.values_as_keys ? spec.d_qk : spec.d_v)};
@@ -231,7 +231,7 @@ class CostModel {
   const Batch& batch_;
   const Training& training_;
   const Policy& policy_;
-  std::string embedding_;  ///< name of the weight that tied heads share
+  std::string embedding_;  ///< name of the weight of tied heads
   Breakdown total_;
   bool text_grad_ = false;
   bool vision_grad_ = false;
@@ -251,9 +251,9 @@ PartFlops Breakdown::total() const {
 }
 
 Breakdown flop_cost(const Model& model,
-                const Batch& batch,
-                const Training& training,
-                const Policy& policy) {
+                    const Batch& batch,
+                    const Training& training,
+                    const Policy& policy) {
   return CostModel{model, batch, training, policy}.run();
 }
 

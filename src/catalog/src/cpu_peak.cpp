@@ -10,7 +10,7 @@
 namespace flopmeter {
 namespace {
 
-/// The vector units of one core: how many multiply-adds it starts in a cycle, and of what width.
+/// Vector units of one core: multiply-adds per cycle, and their width.
 struct VectorUnits {
   int count = 0;
   int bits = 0;
@@ -88,7 +88,7 @@ std::optional<VectorUnits> arm(const CpuInfo& cpu) {
   return std::nullopt;
 }
 
-/// Multiply-adds a core starts in a cycle, by dtype; 0 where it has no instruction for it.
+/// Multiply-adds per core and cycle, by dtype; 0 if there is no instruction.
 struct CoreRates {
   VectorUnits units;
   std::array<int, dtype_count> fma{};
@@ -107,13 +107,13 @@ std::optional<CoreRates> core_rates(const CpuInfo& cpu) {
   rates[Dtype::fp64] = lanes / 2;
   // Half precision in twice the lanes: AVX512-FP16, ARM FEAT_FP16.
   if (has(cpu, "avx512_fp16") || has(cpu, "asimdhp")) rates[Dtype::fp16] = 2 * lanes;
-  // VDPBF16PS: two products a 32-bit lane; VPDPBUSD: four.  That they issue as often as an fp32 FMA
-  // is assumed, not read in a source.  The rates of Arm's BFMMLA and SMMLA are not known here, so
-  // they have no figure.
+  // VDPBF16PS: two products per 32-bit lane; VPDPBUSD: four.  The same issue rate as an fp32 FMA is
+  // assumed, without a source.  The rates of Arm's BFMMLA and SMMLA are unknown, so they have no
+  // peak.
   if (has(cpu, "avx512_bf16")) rates[Dtype::bf16] = 2 * lanes;
   if (has(cpu, "avx512_vnni") || has(cpu, "avx_vnni")) rates[Dtype::int8] = 4 * lanes;
-  // TMUL: TDPBF16PS is 16 x 16 x 32 products in 16 cycles, 512 multiply-adds a cycle; the int8 form
-  // is twice that (Intel: 1024 bf16 or 2048 int8 operations per core and cycle).
+  // TMUL: TDPBF16PS is 16 x 16 x 32 products in 16 cycles, 512 multiply-adds per cycle; the int8
+  // form is twice that (Intel: 1024 bf16 or 2048 int8 operations per core and cycle).
   constexpr int tile = 512;
   if (has(cpu, "amx_bf16")) rates[Dtype::bf16] = tile;
   if (has(cpu, "amx_fp16")) rates[Dtype::fp16] = tile;

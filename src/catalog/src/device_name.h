@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device's name as the words that tell it from others; shared by the reader of the table (no two
-// rows may have the same words) and the lookup.
+// Name of a device as a list of distinguishing words, for the reader of the table (no two rows have
+// the same words) and the lookup.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace flopmeter {
 
-/// "NVIDIA A100-SXM4-80GB" as {"a100", "sxm", "80gb"}: lower case, without makers' and brands'
-/// names, in the order written, each word once.
+/// "NVIDIA A100-SXM4-80GB" as {"a100", "sxm", "80gb"}: lower case, without vendors and
+/// brands, in the order written, without repetition.
 std::vector<std::string> device_words(std::string_view name);
 
 /// Two spellings of one name: the same words in any order ("A100 PCIe 80GB", "A100 80GB PCIe"), or

@@ -23,7 +23,8 @@ Error at_line(std::size_t line, const std::string& what) {
   return {ErrorCode::parse_error, "device table, line " + std::to_string(line) + ": " + what};
 }
 
-/// One line of a csv file: fields between commas, in quotes where they hold commas, "" for a quote.
+/// One line of a CSV file: fields separated by commas, quoted if they contain commas; "" is a
+/// quote.
 Result<Fields> split_csv(std::string_view text, std::size_t line) {
   Fields fields(1);
   bool inside = false;
@@ -55,7 +56,8 @@ std::vector<std::string> split_list(std::string_view text) {
 
 struct Column {
   std::string name;
-  std::size_t dtype = dtype_count;  ///< the dtype whose rate it holds, if it holds one
+  std::size_t dtype = dtype_count;  ///< the dtype of a column of rates
+  bool achievable = false;          ///< "bf16_matmul": a measured rate, not a peak
 };
 
 constexpr std::size_t rated_dtypes = static_cast<std::size_t>(Dtype::other);
@@ -74,7 +76,9 @@ Result<std::vector<Column>> read_header(const Fields& names, std::size_t line) {
   for (const std::string& name : names) {
     Column column{name};
     for (std::size_t dtype = 0; dtype < rated_dtypes; ++dtype) {
-      if (name == to_string(static_cast<Dtype>(dtype))) column.dtype = dtype;
+      const std::string rated{to_string(static_cast<Dtype>(dtype))};
+      column.achievable |= name == rated + "_matmul";
+      if (name == rated || name == rated + "_matmul") column.dtype = dtype;
     }
     if (column.dtype == dtype_count && std::find(known.begin(), known.end(), name) == known.end()) {
       return at_line(line, "unknown column '" + printable(name) + "'" + did_you_mean(name, known));
@@ -92,7 +96,7 @@ Result<std::vector<Column>> read_header(const Fields& names, std::size_t line) {
   return columns;
 }
 
-/// A positive number scaled by `scale`, or nothing for an empty cell.
+/// A positive number scaled by `scale`; nothing for an empty cell.
 Result<std::optional<double>> read_positive(const std::string& cell,
                                             const std::string& column,
                                             double scale,
@@ -103,7 +107,7 @@ Result<std::optional<double>> read_positive(const std::string& cell,
   if (!value || !(*value > 0) || *value > largest) {
     return at_line(line,
                    column + " '" + printable(cell) +
-                       "' is not a positive number; leave the cell empty where no figure is known");
+                       "' is not a positive number; leave the cell empty if the value is unknown");
   }
   return std::optional<double>{*value * scale};
 }
@@ -144,7 +148,8 @@ Result<Device> read_row(const std::vector<Column>& columns, const Fields& cells,
       } else if (name == "bandwidth_gbs") {
         device.memory_bytes_per_second = **value;
       } else {
-        device.dense[columns[i].dtype] = FlopsPerSecond{**value};
+        auto& rates = columns[i].achievable ? device.achievable : device.dense;
+        rates[columns[i].dtype] = FlopsPerSecond{**value};
       }
     } else if (name == "name") {
       device.name = cell;
@@ -164,12 +169,12 @@ Result<Device> read_row(const std::vector<Column>& columns, const Fields& cells,
   }
   if (device.source.empty())
     return at_line(
-        line, "'" + printable(device.name) + "' has no source; say where the figures are from");
+        line, "'" + printable(device.name) + "' has no source; name where its figures come from");
   if (const auto read = read_sparse(device, sparse, line); !read) return read.error();
   return device;
 }
 
-/// The name and aliases of each row, as keys; two rows with one key could not be told apart.
+/// Keys of the name and aliases of each row; two rows must not share a key.
 class NamesSeen {
  public:
   Result<void> add(const Device& device, std::size_t line) {
@@ -183,7 +188,7 @@ class NamesSeen {
  private:
   Result<void> add(const std::string& name, std::size_t line) {
     DeviceKey key = device_key(name);
-    if (key.words.empty()) return at_line(line, "'" + printable(name) + "' names no device");
+    if (key.words.empty()) return at_line(line, "'" + printable(name) + "' is not a device name");
     const std::size_t by_words = words_.emplace(std::move(key.words), line).first->second;
     const std::size_t by_letters = letters_.emplace(std::move(key.letters), line).first->second;
     const std::size_t other = std::min(by_words, by_letters);
@@ -230,7 +235,7 @@ Result<std::vector<Device>> parse_devices(std::string_view text) {
 std::span<const Device> devices() {
   static const std::vector<Device> table = [] {
     auto read = parse_devices(devices_csv());
-    assert(read && "catalog/devices.csv is read by the tests");
+    assert(read && "src/catalog/devices.csv is read by the tests");
     return read ? *std::move(read) : std::vector<Device>{};
   }();
   return table;

@@ -1,53 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/catalog/estimate.h>
-#include <flopmeter/core/utilization.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/core/utilization.h>
 
 #include <algorithm>
 
 namespace flopmeter {
 namespace {
 
-Error wrong(std::string what) {
-  return {ErrorCode::invalid_argument, std::move(what)};
+Error wrong(std::string_view parameter, std::string message) {
+  return {ErrorCode::invalid_argument, std::move(message), std::string{parameter}};
 }
 
 Result<void> check_batch(const Model& model, const Batch& batch) {
   constexpr std::int64_t longest = std::int64_t{1} << 31U;
   constexpr WideInt most_tokens = WideInt{1} << 44U;
-  if (batch.sequences.empty())
-    return wrong("the batch is empty; give --seq-len and --batch, or --seq-lens");
+  if (batch.sequences.empty()) return wrong("seq_len", "is missing: the batch has no sequences");
   for (const SequenceRun& run : batch.sequences) {
     if (run.length < 1 || run.length > longest) {
-      return wrong("sequence length " + std::to_string(run.length) + " is not between 1 and 2^31");
+      return wrong("seq_len", "must be between 1 and 2^31, not " + std::to_string(run.length));
     }
-    if (run.count < 1) return wrong("batch size " + std::to_string(run.count) + " is not positive");
+    if (run.count < 1) return wrong("batch", "must be positive, not " + std::to_string(run.count));
   }
   if (batch.tokens() > most_tokens)
-    return wrong("more than 2^44 tokens a step; check --seq-len and --batch");
+    return wrong("batch", "exceeds 2^44 tokens per step, with this sequence length");
   for (const ImageGrid& image : batch.images) {
     if (model.vision.kind == VisionPlan::Kind::none) {
-      return wrong("model '" + model.name + "' has no vision tower; leave out --image-grid-thw");
+      return wrong("image_grid_thw", "does not apply: " + model.name + " has no vision tower");
     }
     const std::int64_t merge = model.vision.merge;
     if (image.t < 1 || image.h < 1 || image.w < 1 || image.t > (1 << 20) || image.h > (1 << 16) ||
         image.w > (1 << 16)) {
-      return wrong("an image grid needs t, h and w between 1 and 65536 patches");
+      return wrong("image_grid_thw", "needs t, h, and w between 1 and 65536 patches");
     }
     if (image.h % merge != 0 || image.w % merge != 0) {
-      return wrong("image grid " + std::to_string(image.h) + " x " + std::to_string(image.w) +
-                   " is not a multiple of the model's merge size " + std::to_string(merge));
+      return wrong("image_grid_thw",
+                   "has an image of " + std::to_string(image.h) + " x " + std::to_string(image.w) +
+                       " patches, which is not a multiple of the model's merge size " +
+                       std::to_string(merge));
     }
   }
   if (!model.vision.cropped && visual_tokens(model, batch) > batch.tokens()) {
-    return wrong("the images need " + to_string(visual_tokens(model, batch)) +
-                 " visual tokens but the batch has only " + to_string(batch.tokens()) +
-                 " tokens; visual tokens are part of --seq-len");
+    return wrong("seq_len",
+                 "must include the visual tokens: the images need " +
+                     to_string(visual_tokens(model, batch)) + ", the batch has " +
+                     to_string(batch.tokens()) + " tokens");
   }
   return {};
 }
 
-/// Parameters times tokens: all there is to say of an unknown architecture.
+/// Parameters times tokens, for an unknown architecture.
 Counted count_bare(const Model& model, const Batch& batch, const Training& training) {
   const int halves = model.facts.multimodal ? 5 : 4;
   Counted counted;
@@ -81,30 +83,29 @@ void fill_rates(Estimate& e, const EstimateRequest& request) {
   rates.hfu = builder.utilization(hardware, *rates.step_seconds, static_cast<int>(e.devices));
   if (rates.mfu && *rates.mfu > 1) {
     e.notes.emplace_back(
-        "MFU above 100 %: the time, the peak or the number of devices does not belong to this "
-        "work");
+        "MFU above 100 %: check the step time, the peak, and the number of devices");
   }
 }
 
-/// What was asked of the training must be there to be had.
+/// The training options must apply to the model.
 Result<void> check_training(const Model& model,
                             const Training& training,
                             const ParameterCounts& parameters) {
   if (training.forward_only && training.recompute != Recompute::none) {
-    return wrong(
-        "--recompute belongs to the backward pass that --forward-only leaves out; give one");
+    return wrong("recompute", "cannot be combined with forward_only");
   }
   const bool predicts = std::any_of(
       model.runs.begin(), model.runs.end(), [](const LayerRun& run) { return run.mtp; });
   if (training.mtp == Training::Mtp::on && !predicts)
-    return wrong("--mtp: " + model.name + " has no multi-token prediction layers; leave it out");
+    return wrong("mtp", "does not apply: " + model.name + " has no multi-token prediction layers");
   const Trainable& trainable = training.trainable;
   const bool nothing_adapted = trainable.kind == Trainable::Kind::lora && parameters.trainable == 0;
   const bool nothing_frozen = trainable.kind == Trainable::Kind::freeze &&
                               parameters.trainable == parameters.total && !model.bare_parameters;
   if (nothing_adapted || nothing_frozen) {
-    return wrong("--trainable: no parameter of " + model.name + " is called like '" +
-                 printable(trainable.pattern) + "'; a pattern matches whole names, as *q_proj*");
+    return wrong("trainable",
+                 "matches no parameter of " + model.name + ": '" + printable(trainable.pattern) +
+                     "'; a pattern matches whole names, such as *q_proj*");
   }
   return {};
 }
@@ -116,14 +117,14 @@ Result<Estimate> estimate(const Model& model, const EstimateRequest& request) {
   if (!named) return named.error();
   const Convention* convention = *named;
   if (request.devices < 1 || request.devices > (1 << 24))
-    return wrong("the number of devices is not between 1 and 2^24");
+    return wrong("devices", "must be between 1 and 2^24");
   if (request.step_seconds && request.tokens_per_second) {
-    return wrong("--step-time and --tokens-per-second say the same thing twice; give one");
+    return wrong("step_time", "cannot be combined with tokens_per_second");
   }
   if (request.step_seconds && !(request.step_seconds->value > 0))
-    return wrong("the step time is not positive");
+    return wrong("step_time", "must be positive");
   if (request.tokens_per_second && !(*request.tokens_per_second > 0))
-    return wrong("the tokens per second are not positive");
+    return wrong("tokens_per_second", "must be positive");
   if (const auto ok = check_batch(model, request.batch); !ok) return ok.error();
   const Batch batch = with_default_images(model, request.batch);
 
@@ -162,8 +163,7 @@ Result<Estimate> estimate(const Model& model, const EstimateRequest& request) {
     e.recompute = hardware.parts.total().recompute;
   }
   if (request.batch.images.empty() && !batch.images.empty()) {
-    e.notes.emplace_back(
-        "no image sizes given: one image of 576 visual tokens a sequence is assumed");
+    e.notes.emplace_back("no image sizes: assuming one image of 576 visual tokens per sequence");
   }
   fill_rates(e, request);
   return e;
@@ -171,7 +171,7 @@ Result<Estimate> estimate(const Model& model, const EstimateRequest& request) {
 
 namespace {
 
-/// Whole where it divides, so that exact counts stay exact.
+/// An integer if it divides evenly, so that exact counts stay exact.
 void write_per_token(JsonWriter& json, const Estimate& e) {
   json.key("per_token");
   if (e.model_flops.value % e.tokens == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work as it is executed: recompute and flash attention's second score product included.  Private
+// Executed work, including recomputation and the scores that flash attention recomputes.  Private
 // to the catalog.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace flopmeter {
 
-/// `pairs` says whether a mask tensor makes a fused attention compute every pair.
+/// `pairs` selects whether a fused attention with a mask tensor computes every pair.
 inline Counted executed_work(const Model& model,
                              const Batch& batch,
                              const Training& training,

@@ -19,7 +19,7 @@ bool is_word_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || static_cast<unsigned char>(c) >= 0x80;
 }
 
-/// Words that name a maker or a brand and tell no two devices apart.
+/// Vendors and brands, which do not distinguish devices.
 bool is_noise(std::string_view word) {
   static constexpr auto noise = std::to_array<std::string_view>({"amd",
                                                                  "aws",
@@ -43,7 +43,7 @@ bool all_digits(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), is_digit);
 }
 
-/// One spelling for what is written in several: "SXM4" and "SXM", "80G" and "80GB".
+/// One spelling for equivalent words: "SXM4" and "SXM", "80G" and "80GB".
 std::string canonical(std::string word) {
   if (word.size() == 4 && word.starts_with("sxm") && is_digit(word[3])) return "sxm";
   if (word.size() > 1 && word.back() == 'g' &&
@@ -57,7 +57,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Every word that may be said of a device: its name, its aliases, its unit.
+/// All words of a device: name, aliases, unit.
 std::vector<std::string> own_words(const Device& device) {
   std::vector<std::string> words = device_words(device.name + " " + device.unit);
   for (const std::string& alias : device.aliases) {
@@ -66,8 +66,8 @@ std::vector<std::string> own_words(const Device& device) {
   return words;
 }
 
-/// The word without which a device is not named: the first with a digit ("a100", "4090"), else the
-/// first.
+/// The word that a name must contain: the first with a digit ("a100", "4090"), else the first.
+///
 std::string model_word(const Device& device) {
   const std::vector<std::string> words = device_words(device.name);
   const auto numbered = std::find_if(words.begin(), words.end(), [](const std::string& word) {
@@ -84,8 +84,8 @@ bool is_named(const Device& device, const DeviceKey& key) {
   return same(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), same);
 }
 
-/// Whether what was said is how the name or model of a device begins, a digit included: a maker
-/// alone, or "a1", begins too many.
+/// Whether the name or model of a device begins with the key, including a digit: a vendor, or "a1",
+/// matches too many.
 bool begins(const Device& device, const DeviceKey& key) {
   constexpr std::size_t least = 4;
   if (key.letters.size() < least || std::none_of(key.letters.begin(), key.letters.end(), is_digit))
@@ -102,14 +102,14 @@ bool fits(const Device& device, const std::vector<std::string>& words) {
 }
 
 /// A slice of a TPU pod named by its chip ("v5p-128", "32x v5e-256", "tpu-v5p-slice"): the number
-/// counts cores or chips and tells nothing of the chip's peak.
+/// of cores or chips is not part of the chip's name.
 const Device* chip_of_slice(std::vector<std::string> words, std::span<const Device> among) {
-  const std::size_t said = words.size();
+  const std::size_t all = words.size();
   std::erase_if(words, [](std::string_view word) {
     const bool times = word.ends_with('x') && all_digits(word.substr(0, word.size() - 1));
     return times || all_digits(word) || word == "slice" || word == "podslice";
   });
-  if (words.empty() || words.size() == said) return nullptr;
+  if (words.empty() || words.size() == all) return nullptr;
   const DeviceKey key{.words = words, .letters = {}};
   const auto chip = std::find_if(among.begin(), among.end(), [&](const Device& device) {
     return device.vendor == "Google" && (is_named(device, key) || fits(device, words));
@@ -118,8 +118,7 @@ const Device* chip_of_slice(std::vector<std::string> words, std::span<const Devi
 }
 
 constexpr std::string_view recommendation =
-    "give its dense peak with --peak TFLOPS, or measure it with `flopmeter peak` and use --peak "
-    "measured";
+    "set its dense peak in TFLOP/s, or measure it with `flopmeter peak`";
 
 std::string quoted(std::string_view name) {
   constexpr std::size_t longest = 80;
@@ -130,13 +129,12 @@ std::string quoted(std::string_view name) {
 Error ambiguous(std::string_view name, const std::vector<const Device*>& fitting) {
   std::string list;
   for (const Device* device : fitting) list.append(list.empty() ? "" : ", ").append(device->name);
-  return {
-      ErrorCode::invalid_argument,
-      "device " + quoted(name) + " may be any of several with different peaks; say which: " + list};
+  return {ErrorCode::invalid_argument,
+          "device " + quoted(name) + " is ambiguous; the peaks differ between " + list};
 }
 
-/// What there is of the same model ("H100 64GB HBM2e") or under it ("Ascend 910B"), else what is
-/// spelt alike ("H10O").
+/// Devices of the same model ("H100 64GB HBM2e", "Ascend 910B"), else similar spellings ("H10O").
+///
 std::string hint(const DeviceKey& key,
                  const std::vector<std::string>& words,
                  std::span<const Device> among) {
@@ -151,9 +149,9 @@ std::string hint(const DeviceKey& key,
       spellings.push_back(model);
   }
   if (!same_model.empty()) return ", which has " + same_model;
-  std::string said;
-  for (const std::string& word : words) said.append(said.empty() ? "" : " ").append(word);
-  return did_you_mean(said, std::vector<std::string_view>{spellings.begin(), spellings.end()});
+  std::string typed;
+  for (const std::string& word : words) typed.append(typed.empty() ? "" : " ").append(word);
+  return did_you_mean(typed, std::vector<std::string_view>{spellings.begin(), spellings.end()});
 }
 
 Error unknown(std::string_view name, std::span<const Device> among) {
@@ -205,11 +203,12 @@ DeviceKey device_key(std::string_view name) {
 }
 
 Result<const Device*> find_device(std::string_view name, std::span<const Device> among) {
-  constexpr std::size_t longest = 256;  // no driver's name comes near; more is somebody's mistake
+  constexpr std::size_t longest = 256;  // longer than any name of a driver
   const DeviceKey key = device_key(name.substr(0, longest));
   if (key.words.empty() || name.size() > longest) {
-    return Error{ErrorCode::invalid_argument,
-                 "device " + quoted(name) + " names no device; " + std::string{recommendation}};
+    return Error{
+        ErrorCode::invalid_argument,
+        "device " + quoted(name) + " is not a device name; " + std::string{recommendation}};
   }
   for (const Device& device : among) {
     if (is_named(device, key)) return &device;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many pairs a mask leaves, in closed form.  Every shape is made of ramps: query i sees the
-// first i + start keys, but never less than none nor more than all.
+// Number of pairs that a mask keeps, in closed form.  Every shape consists of ramps: query i uses
+// the first i + start keys, clamped to 0 and all keys.
 #include <flopmeter/catalog/operations.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr WideInt triangle(WideInt n) {
   return n * (n + 1) / 2;
 }
 
-/// The sum of clamp(i + start, 0, keys) over 0 <= i < queries.
+/// Sum of clamp(i + start, 0, keys) over 0 <= i < queries.
 WideInt ramp(WideInt queries, WideInt start, WideInt keys) {
   const auto sum_to = [keys](WideInt n) {  // of clamp(i, 0, keys) over 0 <= i < n
     if (n <= 0) return WideInt{0};

@@ -127,8 +127,8 @@ Value LayerBuilder::product(Value a, Value b) {
 
 void LayerBuilder::output(Value x) {
   kind_.output = x.id;
-  // A checkpointed layer is recomputed until the last tensor that backward needs is there again.  A
-  // final linear saves its input before it runs, and the residual addition behind it saves nothing.
+  // A checkpointed layer is recomputed up to the last tensor that backward needs.  A final linear
+  // saves its input before it runs, and the residual addition after it saves nothing.
   const auto last = std::find_if(kind_.nodes.rbegin(), kind_.nodes.rend(), [](const Node& node) {
     return node.kind != Node::Kind::sum || node.keeps;
   });

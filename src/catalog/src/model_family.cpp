@@ -20,13 +20,13 @@ bool untyped(const Config& config) {
   return !config.has("model_type") && !config.has("architectures");
 }
 
-/// Where a file says no type, its words may tell whose it is.
+/// Family of a file without a type, by its keys.
 std::string_view family_by_keys(const Config& config) {
   if (config.has("n_embd")) return "gpt2";
   return config.has("num_layers") && config.has("hidden_size") ? "megatron" : "";
 }
 
-/// The family that a configuration names, by model_type, else by architecture, else by its keys.
+/// Family of a configuration, by model_type, else by architecture, else by its keys.
 const ModelFamily* family_of(const Config& config) {
   if (const auto* family = find_family(config.text_or({"model_type"}, ""))) return family;
   for (const std::string& architecture : config.texts({"architectures"})) {
@@ -35,8 +35,8 @@ const ModelFamily* family_of(const Config& config) {
   return untyped(config) ? find_family(family_by_keys(config)) : nullptr;
 }
 
-/// Parameters of an architecture nobody described: what the configuration says, or those of a
-/// decoder with its sizes (attention 4 h^2, MLP 8 h^2 a layer, one embedding).
+/// Parameters of an unknown architecture: the number in the configuration, or that of a decoder
+/// with its sizes (attention 4 h^2 and MLP 8 h^2 per layer, one embedding).
 Model bare_model(const Config& config) {
   Model model;
   model.family = "unknown";
@@ -55,9 +55,9 @@ Model bare_model(const Config& config) {
   }
   std::string type = config.text_or({"model_type"}, "");
   if (type.empty()) type = "none";
-  model.notes.push_back(
-      "architecture '" + printable(type) + "' is not known: FLOPs are parameters x tokens x " +
-      (model.facts.multimodal ? "2.5" : "2") + " forward, attention is not counted");
+  model.notes.push_back("unknown architecture '" + printable(type) +
+                        "': FLOPs are parameters x tokens x " +
+                        (model.facts.multimodal ? "2.5" : "2") + " forward, without attention");
   return model;
 }
 
@@ -65,7 +65,7 @@ std::string origin_name(const Config& config) {
   return printable(config.text_or({"_name", "_name_or_path", "model_type"}, "model"));
 }
 
-/// Words that name a checkpoint's training or file form; its sizes are those of the model without.
+/// Words that name the training or file format of a checkpoint, which do not change its sizes.
 bool names_a_tuning(std::string_view word) {
   constexpr std::array<std::string_view, 6> words = {"instruct", "chat", "base", "hf", "it", "pt"};
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -73,17 +73,17 @@ bool names_a_tuning(std::string_view word) {
 
 enum class Tuning : std::uint8_t { kept, dropped };
 
-/// A name without the owner before its slash.  A name starts with a letter, so that the slash of
-/// "Llama-3/3.1-8B" separates numbers.
+/// A name without the owner before the slash.  A name starts with a letter, so the slash in
+/// "Llama-3/3.1-8B" does not end an owner.
 std::string_view without_owner(std::string_view name) {
   const std::size_t start = name.rfind('/') + 1;
   return start < name.size() && name[start] >= '0' && name[start] <= '9' ? name
                                                                          : name.substr(start);
 }
 
-/// A name as people vary it: in lower case, without the owner and the "Meta-" that some LLaMA names
-/// begin with.  Separators go, but a number stays the number it is: "opt-1.3b" is not "opt-13b",
-/// nor "qwen2-57b" "qwen2.5-7b".
+/// Canonical form of a name: lower case, without the owner, separators, and the "Meta-" of some
+/// LLaMA names.  Numbers are kept apart: "opt-1.3b" differs from "opt-13b", and "qwen2-57b" from
+/// "qwen2.5-7b".
 std::string spelling(std::string_view name, Tuning tuning) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   name = without_owner(name);
@@ -119,7 +119,7 @@ bool is_called(const EmbeddedFile& file, const std::string& wanted, Tuning tunin
   });
 }
 
-/// By its own name; else by that of the model it was tuned from.
+/// By its name, else by the name of the model it was tuned from.
 const EmbeddedFile* find_known(std::string_view name) {
   const auto known = known_models();
   for (const Tuning tuning : {Tuning::kept, Tuning::dropped}) {
@@ -132,7 +132,7 @@ const EmbeddedFile* find_known(std::string_view name) {
   return nullptr;
 }
 
-/// Sizes that are each in range may still multiply to what no integer holds.
+/// Whether valid sizes have an excessive product.
 bool is_absurd(const Model& model) {
   double parameters = 0;
   for (const LayerRun& run : model.runs) {
@@ -152,13 +152,14 @@ Result<Model> build_model(const Config& config) {
   Model model = family == nullptr ? bare_model(config) : family->build(config);
   if (const auto status = config.status(); !status) return status.error();
   if (is_absurd(model)) {
-    config.fail("the sizes make more than 10^18 parameters, so no model configuration");
+    config.fail("the sizes result in more than 10^18 parameters");
     return config.status().error();
   }
   if (family != nullptr) {
     model.family = family->name;
     if (untyped(config))
-      model.notes.push_back("no key 'model_type': read as " + model.family + " by its other keys");
+      model.notes.push_back("no key 'model_type': read as " + model.family +
+                            " because of its other keys");
   }
   if (config.has("_parameters")) model.buffers = config.count_or({"_buffers"}, 0);
   if (model.name.empty()) model.name = origin_name(config);
@@ -176,9 +177,9 @@ Result<Model> find_model(std::string_view name) {
   std::vector<std::string_view> names;
   for (const EmbeddedFile& file : known_models()) names.push_back(file.name);
   return Error{ErrorCode::not_found,
-               "no model is called '" + printable(name) + "'" +
+               "unknown model '" + printable(name) + "'" +
                    did_you_mean(without_owner(name), names) +
-                   "; 'flopmeter models' lists them, or give a config.json"};
+                   "; `flopmeter models` lists them, or use a config.json"};
 }
 
 }  // namespace flopmeter

@@ -10,13 +10,12 @@ namespace flopmeter {
 namespace {
 
 Error error(std::string_view word) {
-  return {
-      ErrorCode::parse_error,
-      "'" + printable(word) +
-          "' is no argument of a call; write tensors [2,3], lists (1,1), numbers, or - for none"};
+  return {ErrorCode::parse_error,
+          "'" + printable(word) +
+              "' is not an argument; use tensors [2,3], lists (1,1), numbers, or - for none"};
 }
 
-/// The next word; braces and the words inside them are one.
+/// The next word; words in braces are one word.
 std::string_view take_word(std::string_view& text) {
   const std::size_t start = text.find_first_not_of(' ');
   if (start == std::string_view::npos) return text = {};
@@ -41,7 +40,7 @@ std::optional<std::vector<std::int64_t>> parse_numbers(std::string_view text) {
   return numbers;
 }
 
-/// "bf16[2,3]", "[2,3]" or "(1,1)": the part in brackets goes to `values`.
+/// "bf16[2,3]", "[2,3]", or "(1,1)": the part in brackets goes to `values`.
 std::optional<Arg> parse_bracketed(std::string_view word,
                                    std::deque<std::vector<std::int64_t>>& values) {
   const std::size_t open = word.find_first_of("[(");

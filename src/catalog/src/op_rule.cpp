@@ -27,8 +27,8 @@ const OpRule* find_exactly(std::string_view name) {
   return at != rules.end() && (*at)->name == name ? *at : nullptr;
 }
 
-// With at most 2^40 elements a tensor and 2^31 a number, the largest flop_cost (two tensors and a
-// number) stays below 2^112.
+// With at most 2^40 elements per tensor and numbers up to 2^31, the largest cost (two tensors and a
+// number) is below 2^112.
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::int64_t largest_number = std::int64_t{1} << 31;
 
@@ -47,7 +47,7 @@ bool is_plausible(const Arg& arg) {
     case Arg::Kind::tensor:
       break;
   }
-  WideInt elements = 1;  // as if nothing were empty: an extent of 0 hides no absurd one
+  WideInt elements = 1;  // extents of 0 count as 1, so that they do not hide excessive ones
   for (int i = 0; i < arg.rank; ++i) {
     if (arg.values[i] < 0 || arg.values[i] > most_elements) return false;
     elements *= std::max<std::int64_t>(arg.values[i], 1);

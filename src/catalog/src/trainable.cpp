@@ -40,7 +40,7 @@ Trained trained(const Trainable& trainable,
     return glob_match(trainable.pattern, parameter);
   };
   const bool module = frozen(name);
-  // A tied weight has one name, as torch's named_parameters() tells it: the embedding's.
+  // A tied weight has the name of the embedding, as in torch's named_parameters().
   const bool weight = node.tied ? frozen(embedding) : module || frozen(name + ".weight");
   return {.weight = !weight, .bias = !module && !frozen(name + ".bias")};
 }
@@ -79,9 +79,10 @@ bool is_adapted(const Trainable& trainable,
 
 Result<Trainable> Trainable::parse(std::string_view text) {
   const auto refuse = [&] {
-    return Error{ErrorCode::invalid_argument,
-                 "--trainable '" + printable(text) +
-                     "': expected all, lora:RANK, lora:RANK:GLOB or freeze:GLOB"};
+    return Error{
+        ErrorCode::invalid_argument,
+        "is '" + printable(text) + "' but must be all, lora:RANK, lora:RANK:GLOB, or freeze:GLOB",
+        "trainable"};
   };
   if (text == "all") return Trainable{};
   if (text.starts_with("freeze:") && text.size() > 7)
@@ -117,13 +118,13 @@ ParameterCounts count_parameters(const Model& model, const Training& training) {
         counts.trainable += one * node.experts * run.count;
         continue;
       }
-      const std::int64_t alike = names_layers(trainable) ? 1 : run.count;
-      for (std::int64_t i = run.first; i < run.first + run.count; i += alike) {
+      const std::int64_t step = names_layers(trainable) ? 1 : run.count;
+      for (std::int64_t i = run.first; i < run.first + run.count; i += step) {
         const Trained parts = trained(trainable, run, node, i, embedding);
-        if (parts.weight) counts.trainable += weight * node.experts * alike;
-        if (parts.bias) counts.trainable += bias * node.experts * alike;
+        if (parts.weight) counts.trainable += weight * node.experts * step;
+        if (parts.bias) counts.trainable += bias * node.experts * step;
         if (is_adapted(trainable, run, node, i))
-          counts.trainable += trainable.lora_rank * (node.in + node.out) * alike;
+          counts.trainable += trainable.lora_rank * (node.in + node.out) * step;
       }
     }
   }

@@ -22,7 +22,7 @@ TEST(Config, a_missing_key_is_named_with_its_place) {
             "config.json: key 'num_hidden_layers' is missing");
 }
 
-TEST(Config, a_size_that_makes_no_sense_is_shown) {
+TEST(Config, an_invalid_size_is_shown) {
   constexpr std::string_view rest =
       R"("num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 4, "vocab_size": 9)";
   for (const std::string_view bad :
@@ -33,7 +33,7 @@ TEST(Config, a_size_that_makes_no_sense_is_shown) {
   }
 }
 
-TEST(Config, text_that_is_no_json_object_is_refused_with_the_place) {
+TEST(Config, text_that_is_not_a_json_object_is_refused_with_its_place) {
   EXPECT_NE(failure("{\"a\": ").find("not valid JSON at byte 7"), std::string::npos)
       << failure("{\"a\": ");
   EXPECT_NE(failure("[1]").find("not a JSON object"), std::string::npos);
@@ -42,7 +42,7 @@ TEST(Config, text_that_is_no_json_object_is_refused_with_the_place) {
   EXPECT_NE(failure(std::string((16U << 20U) + 1, ' ')).find("larger"), std::string::npos);
 }
 
-TEST(Config, an_unknown_architecture_becomes_parameters_times_tokens_and_says_so) {
+TEST(Config, an_unknown_architecture_becomes_parameters_times_tokens_with_a_note) {
   const auto config = Config::parse(
       R"({"model_type": "zebra", "hidden_size": 10, "num_hidden_layers": 2, "vocab_size": 100})",
       "z");
@@ -69,7 +69,7 @@ std::string parameters(std::string_view json) {
 }
 
 // 350 M of llm-foundry's benchmark tables, which print 355985408 parameters at 2048 tokens.
-TEST(Config, without_a_type_the_words_of_gpt_2_and_megatron_tell) {
+TEST(Config, without_a_type_gpt_2_and_megatron_are_recognized_by_their_keys) {
   EXPECT_EQ(parameters(R"({"n_layer": 24, "n_embd": 1024, "n_head": 16, "n_positions": 2048,
                            "vocab_size": 50368})"),
             "355985408");
@@ -77,10 +77,11 @@ TEST(Config, without_a_type_the_words_of_gpt_2_and_megatron_tell) {
                                         "vocab_size": 50368})";
   EXPECT_EQ(parameters(megatron), "355985408");
   ASSERT_EQ(read(megatron).notes.size(), 1U);
-  EXPECT_EQ(read(megatron).notes[0], "no key 'model_type': read as megatron_gpt by its other keys");
+  EXPECT_EQ(read(megatron).notes[0],
+            "no key 'model_type': read as megatron_gpt because of its other keys");
 }
 
-// LLaMA-3-8B as Megatron's arguments say it.
+// LLaMA-3-8B as Megatron's arguments.
 TEST(Config, megatrons_arguments_describe_a_llama) {
   EXPECT_EQ(parameters(R"({"num_layers": 32, "hidden_size": 4096, "ffn_hidden_size": 14336,
                            "num_attention_heads": 32, "num_query_groups": 8, "swiglu": true,
@@ -90,8 +91,8 @@ TEST(Config, megatrons_arguments_describe_a_llama) {
             "8030261248");
 }
 
-// Keys as tables of models give them: one spelling for all families, and none that has a default.
-TEST(Config, normalised_keys_describe_the_published_models) {
+// Keys as in tables of models: one spelling for all families, without defaults.
+TEST(Config, normalized_keys_describe_the_published_models) {
   EXPECT_EQ(parameters(R"({"architectures": ["QWenLMHeadModel"], "hidden_size": 2048,
                            "intermediate_size": 5504, "config_json_intermediate_size": 11008,
                            "num_hidden_layers": 24, "num_attention_heads": 16,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every file of catalog/conventions promises, and how far conventions are apart on well-known
-// models.
+// Contract of every file in src/catalog/conventions, and the differences between conventions on
+// well-known models.
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_family.h>
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <set>
 
 namespace flopmeter {
@@ -35,74 +34,32 @@ Estimate count(const Model& model,
   return *result;
 }
 
-// One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32; T = s = 4.  N = 1112 with 256 of the input
-// embedding; weights of products 192 + 384 + 256 = 832; attention forward 4 s^2 n d = 512, halved
-// 256, exact 2 (4 * 5) n d = 320.
-constexpr std::string_view small =
-    R"({"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1,
-  "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 16, "vocab_size": 32})";
-
-struct Worked {
-  std::string_view convention;
-  std::int64_t model;
-};
-
-constexpr Worked worked[] = {
-    {"model-v1", 6 * 832 * 4 + 3 * 320},
-    {"hw-v1", 6 * 832 * 4 + 320 * 7 / 2},
-    {"executed", 6 * 832 * 4 + 320 * 7 / 2},
-    {"kaplan-6n", 6 * 1112 * 4},
-    {"palm", 6 * 1112 * 4 + 3 * 512},
-    {"nanogpt", 6 * 1112 * 4 + 3 * 512},
-    {"llm.c", 6 * 1112 * 4 + 3 * 256},
-    {"torchtitan", 6 * (1112 - 256) * 4 + 3 * 512},
-    {"torchtitan-2024", 6 * 1112 * 4 + 3 * 512},
-    {"megatron", 6 * 832 * 4 + 3 * 256},
-    {"megatron-2021", 3 * (24 * 4 * 64 + 4 * 16 * 8 + 3 * 4 * 8 * 32 / 2)},
-    {"korthikanti", 3 * (24 * 4 * 64 + 4 * 16 * 8 + 2 * 4 * 8 * 32)},
-    {"maxtext-2024", 6 * 832 * 4 + 3 * 512},
-    {"maxtext-2025", 6 * 832 * 4 + 3 * 256},
-    {"mosaic", 6 * 1112 * 4 + 3 * 512},
-    {"verl-2025", 6 * (832 + 256) * 4 + 3 * 512},
-    {"verl-2026", 6 * (832 + 256) * 4 + 3 * 256},
-    {"flash-attn", 256 + 256 * 5 / 2},
-    {"deepspeed", 6 * 832 * 4 + 3 * 512},
-    {"torch-flopcounter", 6 * 832 * 4 + 512 * 7 / 2},
-    {"flagperf", 6 * 1112 * 4},
-    {"flagscale",
-     3 * (4 * 4 * 64 + 4 * 4 * 8 * 4 + 512 + 6 * 4 * 8 * 16 + 4 * 16 + 2 * 4 * 8 * 32)},
-    {"params-2.5", 1112 * 4 * 15 / 2},
-};
-
-TEST(ConventionContract, each_says_what_it_is_and_where_it_is_from) {
+TEST(ConventionContract, has_a_help_text_and_a_source) {
   std::set<std::string_view> names;
   for (const Convention* convention : conventions()) {
     EXPECT_TRUE(names.insert(convention->name).second) << convention->name;
     EXPECT_FALSE(convention->help.empty()) << convention->name;
     EXPECT_LE(convention->help.size(), 110U) << convention->name;
     EXPECT_TRUE(convention->source.starts_with("https://") ||
-                convention->source == "docs/conventions.md")
+                convention->source == "docs/concepts/conventions.md")
         << convention->name;
     EXPECT_EQ(find_convention(convention->name), convention);
   }
 }
 
-TEST(ConventionContract, each_has_a_worked_example) {
-  const Model model = model_of(small);
-  std::set<std::string_view> shown;
-  for (const Worked& example : worked) {
-    shown.insert(example.convention);
-    const Estimate e = count(model, example.convention, Batch::uniform(1, 4));
-    EXPECT_EQ(to_string(e.model_flops.value), std::to_string(example.model)) << example.convention;
-    EXPECT_EQ(e.forward + e.backward, e.model_flops) << example.convention;
-    EXPECT_EQ(e.convention, example.convention);
+TEST(ConventionContract, reproduces_its_worked_example) {
+  const Model model = model_of(convention_example_config);
+  for (const Convention* convention : conventions()) {
+    const Estimate e = count(model, convention->name, Batch::uniform(1, 4));
+    EXPECT_EQ(to_string(e.model_flops.value), std::to_string(convention->example.model_flops))
+        << convention->name;
+    EXPECT_EQ(e.forward + e.backward, e.model_flops) << convention->name;
+    EXPECT_EQ(e.convention, convention->name);
   }
-  for (const Convention* convention : conventions())
-    EXPECT_TRUE(shown.contains(convention->name)) << convention->name;
 }
 
 TEST(ConventionContract, forward_only_is_the_forward_part) {
-  const Model model = model_of(small);
+  const Model model = model_of(convention_example_config);
   for (const Convention* convention : conventions()) {
     const Estimate both = count(model, convention->name, Batch::uniform(2, 8));
     const Estimate one =
@@ -113,8 +70,8 @@ TEST(ConventionContract, forward_only_is_the_forward_part) {
   }
 }
 
-TEST(ConventionContract, sequences_add_up) {
-  const Model model = model_of(small);
+TEST(ConventionContract, flops_of_sequences_are_summed) {
+  const Model model = model_of(convention_example_config);
   Batch mixed;
   mixed.sequences = {{.length = 8, .count = 2}, {.length = 4, .count = 3}};
   for (const Convention* convention : conventions()) {
@@ -125,24 +82,23 @@ TEST(ConventionContract, sequences_add_up) {
   }
 }
 
-TEST(ConventionContract, a_bare_number_of_parameters_is_enough_for_those_that_say_so) {
+TEST(ConventionContract, parameters_are_enough_if_it_needs_no_operations) {
   Model bare;
   bare.name = "something";
   bare.bare_parameters = 1'000'000;
-  const std::map<std::string_view, std::int64_t> per_token = {
-      {"kaplan-6n", 6'000'000}, {"flagperf", 6'000'000}, {"params-2.5", 7'500'000}};
   for (const Convention* convention : conventions()) {
-    ASSERT_EQ(per_token.contains(convention->name), !convention->needs_operations)
+    ASSERT_EQ(convention->example.bare_flops > 0, !convention->needs_operations)
         << convention->name;
     if (convention->needs_operations) continue;
     const Estimate e = count(bare, convention->name, Batch::uniform(1, 10));
-    EXPECT_EQ(e.model_flops.value, 10 * per_token.at(convention->name)) << convention->name;
+    EXPECT_EQ(to_string(e.model_flops.value), std::to_string(convention->example.bare_flops))
+        << convention->name;
     EXPECT_EQ(e.convention, convention->name);
   }
 }
 
-TEST(ConventionContract, hardware_flops_follow_what_is_recomputed) {
-  const Model model = model_of(small);
+TEST(ConventionContract, hardware_flops_include_recomputation) {
+  const Model model = model_of(convention_example_config);
   const auto hardware = [&](std::string_view convention, Recompute recompute) {
     return count(model, convention, Batch::uniform(1, 4), {.recompute = recompute})
         .hardware_flops.value;
@@ -158,7 +114,7 @@ TEST(ConventionContract, hardware_flops_follow_what_is_recomputed) {
   EXPECT_EQ(hardware("deepspeed", Recompute::full), 21504 * 4 / 3);
 }
 
-// Well-known models, in the words of their own config.json.
+// Excerpts of the config.json of well-known models.
 constexpr std::string_view gpt2 =
     R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257})";
 constexpr std::string_view llama_3_8b =
@@ -204,7 +160,7 @@ constexpr Known known[] = {
 
 class KnownModel : public testing::TestWithParam<Known> {};
 
-TEST_P(KnownModel, conventions_are_as_far_apart_as_published) {
+TEST_P(KnownModel, conventions_differ_as_published) {
   const Known& row = GetParam();
   const Model model = model_of(row.config);
   const Batch batch = Batch::uniform(1, row.length);
@@ -225,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Conventions, KnownModel, testing::ValuesIn(known), [](c
   return name + "_" + std::to_string(suite.param.length);
 });
 
-/// Training FLOPs of one sequence: products with weights, and attention halved.
+/// Training FLOPs of one sequence: matmuls with weights, and the causal half of attention.
 struct Vector {
   std::string_view config;
   std::int64_t length;
@@ -263,7 +219,7 @@ TEST(ConventionVectors, integers_of_one_sequence) {
   EXPECT_EQ((core.forward + core.backward).value, 52'783'000'584'192);
 }
 
-TEST(FlagPerf, takes_the_size_in_the_name) {
+TEST(FlagPerf, uses_the_size_in_the_name) {
   const auto nominal = [](std::string_view name, std::int64_t parameters) {
     Model bare;
     bare.name = name;

@@ -26,7 +26,7 @@ CpuInfo x86(std::string vendor,
 const std::vector<std::string> avx2 = {"fma", "avx2"};
 const std::vector<std::string> avx512 = {"fma", "avx2", "avx512f"};
 
-/// FLOPs a core does in a cycle, by the table for one core at 1 Hz.
+/// FLOPs per core and cycle, from the table for one core at 1 Hz.
 std::optional<double> per_cycle(CpuInfo cpu, Dtype dtype) {
   cpu.cores = 1;
   cpu.clock_hertz = 1;
@@ -81,7 +81,7 @@ TEST(CpuPeak, parts_of_one_instruction_set_differ) {
   }
 }
 
-TEST(CpuPeak, a_dtype_without_an_instruction_has_no_figure) {
+TEST(CpuPeak, a_dtype_without_an_instruction_has_no_peak) {
   const auto cpu = x86("AuthenticAMD", 0x19, 0x01, avx2, 1, 1);  // Zen 3
   EXPECT_FALSE(per_cycle(cpu, Dtype::bf16));
   EXPECT_FALSE(per_cycle(cpu, Dtype::fp16));
@@ -100,7 +100,7 @@ TEST(CpuPeak, neoverse_cores_by_part) {
   }
 }
 
-TEST(CpuPeak, what_is_missing_is_named_and_leaves_no_figure) {
+TEST(CpuPeak, a_missing_input_is_named_and_leaves_no_peak) {
   auto cpu = x86("AuthenticAMD", 0x19, 0x01, avx2, 2, 2e9);
   cpu.clock_hertz.reset();
   EXPECT_EQ(cpu_peak(cpu).source, "formula: no figure, the clock is not known");

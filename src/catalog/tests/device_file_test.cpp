@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device tables of the user's own.
+// Device tables of users.
 #include <flopmeter/catalog/devices.h>
 
 #include <gtest/gtest.h>
@@ -37,9 +37,9 @@ TEST(DeviceFile, an_error_names_the_line_and_the_cell) {
             "device table, line 2: 2 fields where the header has 3");
   EXPECT_EQ(refusal("name,bf16,source\nX1,1,\"a\n"), "device table, line 2: a quote is not closed");
   EXPECT_EQ(refusal("name,bf16,source\nX1,1,\n"),
-            "device table, line 2: 'X1' has no source; say where the figures are from");
+            "device table, line 2: 'X1' has no source; name where its figures come from");
   EXPECT_EQ(refusal("name,bf16,source\nNVIDIA,1,a\n"),
-            "device table, line 2: 'NVIDIA' names no device");
+            "device table, line 2: 'NVIDIA' is not a device name");
   EXPECT_EQ(refusal("name,bf16,sparse,source\nX1,1,fp8,a\n"),
             "device table, line 2: sparse 'fp8' is not a dtype for which this row has a figure");
   EXPECT_EQ(refusal("name,source\nX1,a\n# y\nx-1,b\n"),
@@ -49,11 +49,11 @@ TEST(DeviceFile, an_error_names_the_line_and_the_cell) {
   EXPECT_EQ(refusal("# nothing\n"), "device table: no header line (name,bf16,source)");
 }
 
-TEST(DeviceFile, a_figure_is_positive_or_absent) {
+TEST(DeviceFile, a_peak_is_positive_or_missing) {
   for (const std::string cell : {"0", "-1", "nan", "inf", "1e400", "12x", "1e300", " 5"}) {
     EXPECT_EQ(refusal("name,bf16,source\nX1," + cell + ",a\n"),
               "device table, line 2: bf16 '" + cell +
-                  "' is not a positive number; leave the cell empty where no figure is known");
+                  "' is not a positive number; leave the cell empty if the value is unknown");
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The well-known models against published numbers: parameters to the unit, FLOPs a sequence to the
-// integer.
-#include <flopmeter/catalog/model_family.h>
+// Known models against published numbers: parameters and FLOPs per sequence, to the integer.
+//
 #include <flopmeter/catalog/cost_model.h>
+#include <flopmeter/catalog/model_family.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -40,7 +40,7 @@ std::string linear(const Breakdown& parts) {
   return to_string((all.forward + all.backward).value - (core.forward + core.backward).value);
 }
 
-TEST(KnownModels, have_the_parameters_that_were_published) {
+TEST(KnownModels, have_the_published_parameters) {
   int compared = 0;
   for (const EmbeddedFile& file : known_models()) {
     const auto config = Config::parse(file.text, file.name);
@@ -58,7 +58,7 @@ TEST(KnownModels, have_the_parameters_that_were_published) {
   EXPECT_EQ(compared, 167);
 }
 
-TEST(KnownModels, are_found_by_the_names_of_the_list_with_the_parameters_it_gives) {
+TEST(KnownModels, are_found_by_the_names_in_the_list_with_its_parameters) {
   std::ifstream in(std::string{FLOPMETER_TEST_DATA} + "/known_models.json");
   const auto list = nlohmann::json::parse(in);
   int exact = 0;
@@ -85,7 +85,7 @@ TEST(KnownModels, are_found_by_the_names_of_the_list_with_the_parameters_it_give
   EXPECT_EQ(exact, 73);
 }
 
-TEST(KnownModels, deepseek_balances_by_a_parameter_and_transformers_by_a_buffer) {
+TEST(KnownModels, deepseek_balances_with_a_parameter_and_transformers_with_a_buffer) {
   const std::string sizes = R"("model_type": "deepseek_v3", "hidden_size": 8,
     "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 32,
     "n_routed_experts": 16, "first_k_dense_replace": 1)";
@@ -100,8 +100,8 @@ TEST(KnownModels, deepseek_balances_by_a_parameter_and_transformers_by_a_buffer)
   EXPECT_EQ(total(R"(, "topk_method": "greedy")"), own - 16);
 }
 
-// A pattern that names no layer is asked of one layer; a class of one letter is asked of each.
-TEST(KnownModels, layers_that_no_pattern_tells_apart_cost_as_if_each_were_asked) {
+// A pattern without a layer number is evaluated for one layer; a class of one letter for each.
+TEST(KnownModels, layers_that_a_pattern_does_not_distinguish_cost_the_same) {
   const Model model = known("deepseek-v3");
   const auto cost_of = [&](const std::string& trainable) {
     const Training training{.trainable = *Trainable::parse(trainable)};
@@ -140,7 +140,7 @@ TEST(KnownModels, have_the_sizes_of_the_model_they_were_tuned_from) {
   EXPECT_FALSE(find_model("Qwen/Qwen2.5-7B-Instruct-AWQ"));
 }
 
-TEST(KnownModels, digits_are_not_moved_from_one_number_to_the_next) {
+TEST(KnownModels, digits_do_not_move_between_numbers) {
   EXPECT_EQ(known("opt-13b").name, "opt-13b");
   EXPECT_EQ(known("opt-1.3b").name, "opt-1.3b");
   EXPECT_EQ(known("Qwen2-57B-A14B").name, "qwen2-57b-a14b");
@@ -149,14 +149,14 @@ TEST(KnownModels, digits_are_not_moved_from_one_number_to_the_next) {
     EXPECT_FALSE(find_model(other)) << other;
 }
 
-TEST(KnownModels, a_near_miss_is_told_without_the_owner) {
+TEST(KnownModels, a_near_miss_is_suggested_without_the_owner) {
   const auto missing = find_model("meta-llama/Llama-3-9B");
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.error().message.find("did you mean llama-3-8b"), std::string::npos)
       << missing.error().message;
 }
 
-TEST(KnownModels, no_name_means_two_models) {
+TEST(KnownModels, every_name_means_one_model) {
   for (const EmbeddedFile& file : known_models()) {
     const auto config = Config::parse(file.text, file.name);
     ASSERT_TRUE(config) << config.error().message;
@@ -166,7 +166,7 @@ TEST(KnownModels, no_name_means_two_models) {
   }
 }
 
-TEST(KnownModels, llama_3_8b_costs_what_is_written) {
+TEST(KnownModels, llama_3_8b_has_the_published_flops) {
   const Model model = known("llama-3-8b");
   EXPECT_EQ(linear(step(model, 8192, Policy::Pairs::exact)), "368868971249664");
   EXPECT_EQ(attention(step(model, 8192, Policy::Pairs::full)), "105553116266496");
@@ -174,33 +174,33 @@ TEST(KnownModels, llama_3_8b_costs_what_is_written) {
   EXPECT_EQ(attention(step(model, 8192, Policy::Pairs::exact)), "52783000584192");
 }
 
-TEST(KnownModels, mixtral_costs_what_is_written) {
+TEST(KnownModels, mixtral_has_the_published_flops) {
   const Model model = known("mixtral-8x7b");
   EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half)), "313309274308608");
   EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half, false)), "313283504504832");
   EXPECT_EQ(attention(step(model, 4096, Policy::Pairs::half)), "13194139533312");
 }
 
-TEST(KnownModels, qwen2_5_7b_costs_what_is_written) {
+TEST(KnownModels, qwen2_5_7b_has_the_published_flops) {
   const Model model = known("qwen2.5-7b");
   EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half)), "173759344410624");
   EXPECT_EQ(attention(step(model, 4096, Policy::Pairs::half)), "10101763080192");
 }
 
-TEST(KnownModels, deepseek_v3_costs_what_is_written) {
+TEST(KnownModels, deepseek_v3_has_the_published_flops) {
   const Model model = known("deepseek-v3");
   EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half)), "900086095675392");
   EXPECT_EQ(linear(step(model, 4096, Policy::Pairs::half, false)), "897470460592128");
   EXPECT_EQ(attention(step(model, 4096, Policy::Pairs::half)), "125756642426880");
 }
 
-TEST(KnownModels, gpt_2_costs_what_is_written) {
+TEST(KnownModels, gpt_2_has_the_published_flops) {
   const Model model = known("gpt-2");
   EXPECT_EQ(linear(step(model, 1024, Policy::Pairs::half)), "758980804608");
   EXPECT_EQ(attention(step(model, 1024, Policy::Pairs::half)), "57982058496");
 }
 
-TEST(KnownModels, vision_tower_of_qwen2_5_vl_costs_what_is_written) {
+TEST(KnownModels, vision_tower_of_qwen2_5_vl_has_the_published_flops) {
   const Model model = known("qwen2.5-vl-7b");
   const std::pair<ImageGrid, std::string> cases[] = {{{1, 32, 32}, "1346937815040"},
                                                      {{1, 36, 50}, "2394885160960"},
@@ -214,9 +214,9 @@ TEST(KnownModels, vision_tower_of_qwen2_5_vl_costs_what_is_written) {
   }
 }
 
-// A prediction layer holds the projection of two states to one (2 h^2), latent attention (187105280
+// A prediction layer has the projection of two states to one (2 h^2), latent attention (187105280
 // weights), 8 routed experts and 1 shared (44040192 each), and the shared head (h V).
-TEST(KnownModels, deepseek_v3_trains_its_prediction_layer_when_asked) {
+TEST(KnownModels, deepseek_v3_trains_its_prediction_layer_on_request) {
   const Model model = known("deepseek-v3");
   Policy policy;
   policy.router = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every small mask, pair by pair.
+// Every small mask, counted pair by pair.
 #include <flopmeter/catalog/operations.h>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr std::array shapes = {Shape::full,
                                Shape::chunk,
                                Shape::prefix};
 
-/// Whether query `i` of `queries` uses key `j` of `keys`, as the declaration says it.
+/// Whether query `i` of `queries` uses key `j` of `keys`, by definition.
 bool used(MaskPairs mask, std::int64_t i, std::int64_t j, std::int64_t queries, std::int64_t keys) {
   const std::int64_t position = i + keys - queries;
   switch (mask.shape) {
@@ -78,7 +78,7 @@ TEST(MaskPairs, bands_count_every_small_band) {
   }
 }
 
-TEST(MaskPairs, packed_documents_see_themselves_only) {
+TEST(MaskPairs, packed_documents_do_not_attend_to_each_other) {
   const std::vector<std::int64_t> lengths = {3, 0, 1, 5, 4};
   std::vector<std::pair<int, std::int64_t>> tokens;  // document, position in it
   for (int document = 0; document < 5; ++document) {

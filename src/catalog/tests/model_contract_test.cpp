@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every family's worked example, and every well-known model, read and supported.
+// Contract of every file in src/catalog/models, and every known model.
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_family.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 class Families : public testing::TestWithParam<const ModelFamily*> {};
 
-TEST_P(Families, worked_example_comes_out_as_by_hand) {
+TEST_P(Families, reproduces_its_worked_example) {
   const ModelFamily& family = *GetParam();
   const auto config = Config::parse(family.example.config, family.name);
   ASSERT_TRUE(config) << config.error().message;
@@ -26,7 +26,7 @@ TEST_P(Families, worked_example_comes_out_as_by_hand) {
   EXPECT_EQ(to_string((*result).model_flops.value), to_string(family.example.training_flops));
 }
 
-TEST_P(Families, says_what_it_is_and_owns_its_types) {
+TEST_P(Families, has_a_help_text_and_unique_types) {
   const ModelFamily& family = *GetParam();
   EXPECT_FALSE(family.help.empty());
   ASSERT_FALSE(family.types.empty());
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Catalog,
                            return name;
                          });
 
-TEST(KnownModels, are_found_however_they_are_spelt) {
+TEST(KnownModels, are_found_in_every_spelling) {
   for (const std::string_view name :
        {"llama-3-8b", "LLAMA3_8B", "Llama 3 8B", "meta-llama/Meta-Llama-3-8B"}) {
     const auto model = find_model(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every file of catalog/ops promises.
+// Contract of every file in src/catalog/ops.
 #include <flopmeter/catalog/op_call_text.h>
 #include <flopmeter/catalog/op_rule.h>
 
@@ -13,7 +13,7 @@
 namespace flopmeter {
 namespace {
 
-TEST(OpContract, families_say_what_they_are_and_where_the_formula_is_from) {
+TEST(OpContract, families_have_a_help_text_and_a_source) {
   std::set<std::string_view> names;
   for (const OpFamily* family : op_families()) {
     EXPECT_TRUE(names.insert(family->name).second) << family->name;
@@ -35,21 +35,21 @@ TEST(OpContract, an_operator_has_one_rule_and_is_found_by_its_name) {
   }
 }
 
-TEST(OpContract, every_price_has_an_example) {
+TEST(OpContract, every_cost_has_an_example) {
   for (const OpFamily* family : op_families()) {
     std::set<std::string_view> shown;
     for (const OpExample& example : family->examples) shown.insert(example.op);
     std::size_t supported = 0;
     for (const OpRule& rule : family->rules) {
-      const bool told = rule.flop_cost != unknown_cost;
-      EXPECT_EQ(shown.contains(rule.name), told) << rule.name;
-      if (told) ++supported;
+      const bool has_cost = rule.flop_cost != unknown_cost;
+      EXPECT_EQ(shown.contains(rule.name), has_cost) << rule.name;
+      if (has_cost) ++supported;
     }
     EXPECT_EQ(shown.size(), supported) << family->name << " has an example of another family";
   }
 }
 
-TEST(OpContract, examples_come_out_as_worked_by_hand) {
+TEST(OpContract, examples_are_reproduced) {
   for (const OpFamily* family : op_families()) {
     for (const OpExample& example : family->examples) {
       const std::string what = std::string{example.op} + " " + std::string{example.call};
@@ -71,7 +71,7 @@ TEST(OpContract, examples_come_out_as_worked_by_hand) {
   }
 }
 
-TEST(OpContract, calls_without_arguments_have_no_price) {
+TEST(OpContract, calls_without_arguments_have_no_cost) {
   const std::vector<Arg> absent(30);
   for (const OpFamily* family : op_families()) {
     for (const OpRule& rule : family->rules) {
@@ -105,7 +105,7 @@ TEST(OpContract, an_example_cut_short_or_of_another_rank_never_crashes) {
   }
 }
 
-TEST(OpContract, any_mixture_of_arguments_is_priced_or_refused) {
+TEST(OpContract, any_mixture_of_arguments_has_a_cost_or_none) {
   std::mt19937 random(7);
   const std::vector<std::int64_t> values = {0, 3, 1, 2, 0, 5, 1};
   const auto below = [&random](int n) {
@@ -140,7 +140,7 @@ TEST(OpContract, any_mixture_of_arguments_is_priced_or_refused) {
   }
 }
 
-TEST(FindOpRule, overloads_and_in_place_forms_have_their_operators_rule) {
+TEST(FindOpRule, overloads_and_in_place_forms_use_the_rule_of_their_operator) {
   ASSERT_NE(find_op_rule("aten::addmm"), nullptr);
   EXPECT_EQ(find_op_rule("aten::addmm.out"), find_op_rule("aten::addmm"));
   EXPECT_EQ(find_op_rule("aten::addmm_"), find_op_rule("aten::addmm"));
@@ -149,7 +149,7 @@ TEST(FindOpRule, overloads_and_in_place_forms_have_their_operators_rule) {
   EXPECT_EQ(find_op_rule(""), nullptr);
 }
 
-TEST(OpCallText, says_which_word_it_cannot_read) {
+TEST(OpCallText, names_the_word_that_it_cannot_read) {
   for (const std::string_view text :
        {"[2,3", "[2,,3]", "[2,]", "x[2]", "bf16(1)", "{[2]", "{1}", "abc", "1.5"}) {
     EXPECT_FALSE(parse_op_call(text)) << text;

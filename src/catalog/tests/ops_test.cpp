@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules against loops that count every multiply-add, and the properties all of them share.
+// Rules against loops that count every multiply-add, and common properties of all rules.
 #include <flopmeter/catalog/op_call_text.h>
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/catalog/operations.h>
@@ -36,7 +36,7 @@ struct RandomConvolution {
   std::int64_t groups = 1;
   bool transposed = false;
 
-  /// The multiply-adds of a loop over images, groups, channels, places of the kernel, and its taps.
+  /// Multiply-adds of a loop over images, groups, channels, kernel positions, and kernel elements.
   [[nodiscard]] int multiply_adds() const {
     int places = 1;
     int taps = 1;
@@ -44,7 +44,7 @@ struct RandomConvolution {
       int along = 0;
       if (transposed) {  // the kernel is applied at every input
         for (std::int64_t i = 0; i < input[2 + d]; ++i) ++along;
-      } else {  // and otherwise wherever it lies inside the padded input
+      } else {  // else wherever it is inside the padded input
         const std::int64_t last_tap = dilation[d] * (weight[2 + d] - 1);
         for (std::int64_t start = -padding[d]; start + last_tap < input[2 + d] + padding[d];
              start += stride[d]) {
@@ -118,7 +118,7 @@ TEST(ConvolutionRule, equals_a_loop_over_every_multiply_add) {
   }
 }
 
-TEST(LinearRule, gradients_cost_the_product_once_for_each_that_is_wanted) {
+TEST(LinearRule, each_requested_gradient_costs_one_matmul) {
   std::mt19937 random(2);
   for (int round = 0; round < 50; ++round) {
     const std::string k = std::to_string(random() % 9 + 1);
@@ -149,24 +149,24 @@ TEST(AttentionRule, backward_is_twice_the_model_and_five_halves_executed) {
     const OpCost forward =
         flop_cost("aten::_scaled_dot_product_flash_attention_for_cpu", q + kv + kv + "- " + causal);
     const OpCost backward = flop_cost("aten::_scaled_dot_product_flash_attention_for_cpu_backward",
-                                  q + q + kv + kv + q + "[1] - " + causal);
+                                      q + q + kv + kv + q + "[1] - " + causal);
     EXPECT_EQ(backward.model, 2 * forward.model);
     EXPECT_EQ(2 * backward.executed, 5 * forward.executed);
   }
 }
 
-TEST(AttentionRule, a_mask_tensor_is_full_and_says_so) {
+TEST(AttentionRule, a_mask_tensor_counts_as_full_and_is_marked) {
   const OpCost masked = flop_cost("aten::_scaled_dot_product_flash_attention_for_cpu",
-                              "[1,2,8,4] [1,2,8,4] [1,2,8,4] - 0 [8,8]");
+                                  "[1,2,8,4] [1,2,8,4] [1,2,8,4] - 0 [8,8]");
   EXPECT_EQ(masked.pairs, AttentionPairs::full);
   const OpCost causal = flop_cost("aten::_scaled_dot_product_flash_attention_for_cpu",
-                              "[1,2,8,4] [1,2,8,4] [1,2,8,4] - 1 -");
+                                  "[1,2,8,4] [1,2,8,4] [1,2,8,4] - 1 -");
   EXPECT_EQ(causal.pairs, AttentionPairs::exact);
   EXPECT_EQ(to_string(masked.executed.value), to_string(2 * 64 * 2 * (4 + 4)));
   EXPECT_EQ(to_string(causal.executed.value), to_string(2 * 36 * 2 * (4 + 4)));
 }
 
-TEST(AttentionRule, packed_sequences_are_never_counted_below_what_they_need) {
+TEST(AttentionRule, packed_sequences_are_never_undercounted) {
   std::mt19937 random(4);
   for (int round = 0; round < 300; ++round) {
     const bool causal = random() % 2 == 0;
@@ -188,10 +188,11 @@ TEST(AttentionRule, packed_sequences_are_never_counted_below_what_they_need) {
     }
     const std::string starts = "[" + std::to_string(sequences + 1) + "] ";
     const std::string kv = "[" + std::to_string(keys) + ",1,3] ";
-    const OpCost cost = flop_cost("aten::_flash_attention_forward",
-                              "[" + std::to_string(queries) + ",1,3] " + kv + kv + starts + starts +
-                                  std::to_string(longest_q) + " " + std::to_string(longest_k) +
-                                  " - " + (causal ? "1" : "0") + " 0");
+    const OpCost cost =
+        flop_cost("aten::_flash_attention_forward",
+                  "[" + std::to_string(queries) + ",1,3] " + kv + kv + starts + starts +
+                      std::to_string(longest_q) + " " + std::to_string(longest_k) + " - " +
+                      (causal ? "1" : "0") + " 0");
     const Flops needed{2 * pairs * (3 + 3)};
     if (cost.pairs == AttentionPairs::exact) {
       EXPECT_EQ(cost.executed, needed);
@@ -201,7 +202,7 @@ TEST(AttentionRule, packed_sequences_are_never_counted_below_what_they_need) {
   }
 }
 
-TEST(AttentionRule, pages_and_chunks_have_no_price) {
+TEST(AttentionRule, pages_and_chunks_have_no_cost) {
   const std::string qkv = "[2,3,4,8] [9,16,2,8] [9,16,2,8] ";
   for (const auto& [op, rest] :
        {std::pair{"aten::_flash_attention_forward", "- - 3 5 - 1 0 - - - [2] - [2,4] -"},
@@ -213,7 +214,7 @@ TEST(AttentionRule, pages_and_chunks_have_no_price) {
   }
 }
 
-TEST(EveryRule, complex_products_cost_four_real_ones) {
+TEST(EveryRule, complex_matmuls_cost_four_real_ones) {
   for (const auto& [op, real, complex] :
        {std::tuple{"aten::mm", "[2,3] [3,4]", "complex[2,3] complex[3,4]"},
         {"aten::bmm", "[5,2,3] [5,3,4]", "complex[5,2,3] complex[5,3,4]"},
@@ -225,7 +226,7 @@ TEST(EveryRule, complex_products_cost_four_real_ones) {
   }
 }
 
-TEST(PriceUnchecked, absurd_sizes_have_no_price) {
+TEST(CheckedFlopCost, excessive_sizes_have_no_cost) {
   constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
   for (const OpFamily* family : op_families()) {
     for (const OpExample& example : family->examples) {
@@ -241,14 +242,15 @@ TEST(PriceUnchecked, absurd_sizes_have_no_price) {
           std::vector<std::int64_t> extents(args[i].values, args[i].values + args[i].rank);
           extents.back() = extent;
           args[i].values = extents.data();
-          EXPECT_FALSE(checked_flop_cost(rule, {.args = args, .output = call.output})) << example.op;
+          EXPECT_FALSE(checked_flop_cost(rule, {.args = args, .output = call.output}))
+              << example.op;
         }
       }
     }
   }
 }
 
-TEST(PriceUnchecked, the_largest_sizes_it_lets_through_do_not_overflow) {
+TEST(CheckedFlopCost, the_largest_accepted_sizes_do_not_overflow) {
   const std::vector<std::int64_t> wide = {std::int64_t{1} << 20, std::int64_t{1} << 20};
   const std::vector<Arg> args = {Arg::tensor(wide), Arg::tensor(wide)};
   const auto cost = checked_flop_cost(*find_op_rule("aten::mm"), {.args = args, .output = {}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other counters get wrong: one test names each defect and shows that it is not ours.
+// Defects of other counters: each test names one and shows that flopmeter does not have it.
 #include <flopmeter/catalog/devices.h>
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_family.h>
@@ -68,7 +68,7 @@ TEST(FlopCounterMode, counts_all_pairs_of_causal_attention__we_count_those_of_th
             40 * 2);
 }
 
-TEST(FlopCounterMode, counts_the_recomputed_scores_of_backward_as_model_work__we_keep_them_apart) {
+TEST(FlopCounterMode, counts_the_recomputed_scores_of_backward_as_model_work__we_separate_them) {
   const OpCost back = cost("aten::_scaled_dot_product_flash_attention_for_cpu_backward",
                            "[1,1,4,2] [1,1,4,2] [1,1,4,2] [1,1,4,2] [1,1,4,2] [1,1,4] - 0 - -");
   const WideInt forward = 4 * 16 * 2;
@@ -83,7 +83,7 @@ TEST(FlopCounterMode, counts_attention_on_cpus_as_nothing__we_have_a_rule) {
             4 * 16 * 2);
 }
 
-TEST(FlopCounterMode, stumbles_over_grouped_keys__we_count_query_heads) {
+TEST(FlopCounterMode, fails_on_grouped_keys__we_count_query_heads) {
   EXPECT_EQ(cost("aten::_scaled_dot_product_flash_attention_for_cpu",
                  "[1,4,4,2] [1,2,4,2] [1,2,4,2] - 0 - -")
                 .executed.value,
@@ -98,7 +98,7 @@ TEST(FlopCounterMode, swaps_sequence_and_heads_of_flash_attention__we_read_its_l
       4 * 16 * 16 * 2 * 8);
 }
 
-TEST(FlopCounterMode, forgets_groups_in_the_weights_gradient__ours_costs_as_much_as_forward) {
+TEST(FlopCounterMode, ignores_groups_in_the_weights_gradient__ours_costs_as_much_as_forward) {
   const WideInt forward =
       cost("aten::convolution", "[1,64,8,8] [64,1,3,3] - (1,1) (1,1) (1,1) 0 (0,0) 64")
           .executed.value;
@@ -109,7 +109,7 @@ TEST(FlopCounterMode, forgets_groups_in_the_weights_gradient__ours_costs_as_much
             forward);
 }
 
-TEST(FlopCounterMode, takes_cudnns_benchmark_flag_for_transposed__we_do_not) {
+TEST(FlopCounterMode, mistakes_cudnns_benchmark_flag_for_transposed__we_do_not) {
   const auto flops = [](std::string_view call) {
     return cost("aten::cudnn_convolution", call).executed.value;
   };
@@ -158,13 +158,13 @@ TEST(TorchNpu, multiplies_a_transposed_convolution_by_the_whole_output__ours_by_
 
 // --- formulas over configurations ---
 
-TEST(MegatronLm, takes_windowed_layers_for_full_ones__we_count_the_band) {
+TEST(MegatronLm, counts_windowed_layers_as_full__we_count_the_band) {
   // W (W + 1) / 2 + (s - W) W = 6 + 7 * 3 = 27 pairs of s = 10; 2 layers, 2 heads of 4.
   const Estimate e = count(model_of(windowed), Batch::uniform(1, 10));
   EXPECT_EQ(e.parts[Component::attention_core].forward.value, 2 * 27 * 4 * 2 * 4);
 }
 
-TEST(Torchtitan, takes_windowed_layers_for_full_ones_and_the_mask_for_none__we_count_pairs) {
+TEST(Torchtitan, counts_windowed_layers_as_full_and_ignores_the_mask__we_count_pairs) {
   const Model model = model_of(windowed);
   const Estimate theirs = count(model, Batch::uniform(1, 10), "torchtitan");
   EXPECT_EQ(theirs.parts[Component::attention_core].forward.value, 2 * 100 * 4 * 2 * 4);
@@ -179,7 +179,7 @@ TEST(Torchtitan, uses_the_configured_length_for_packed_documents__we_use_theirs)
   EXPECT_EQ(e.parts[Component::attention_core].forward.value, 2 * (6 + 15) * 4 * 2 * 4);
 }
 
-TEST(Verl, takes_a_window_for_a_full_band__we_leave_out_its_corner) {
+TEST(Verl, counts_a_window_as_a_full_band__we_exclude_its_corner) {
   const Estimate theirs = count(model_of(windowed), Batch::uniform(1, 10), "verl-2025");
   EXPECT_EQ(theirs.parts[Component::attention_core].forward.value, 2 * 30 * 4 * 2 * 4);
   EXPECT_LT(
@@ -187,7 +187,7 @@ TEST(Verl, takes_a_window_for_a_full_band__we_leave_out_its_corner) {
       theirs.parts[Component::attention_core].forward);
 }
 
-TEST(Verl, takes_the_embeddings_gather_for_a_product__it_costs_nothing) {
+TEST(Verl, counts_the_embeddings_gather_as_a_matmul__it_costs_nothing) {
   const Model model = model_of(small);
   EXPECT_EQ(count(model, Batch::uniform(1, 4)).parts[Component::embedding].forward.value, 0);
   EXPECT_EQ(
@@ -195,7 +195,7 @@ TEST(Verl, takes_the_embeddings_gather_for_a_product__it_costs_nothing) {
       2 * 4 * 32 * 8);
 }
 
-TEST(MegatronLm, leaves_out_the_router__we_count_it) {
+TEST(MegatronLm, excludes_the_router__we_count_it) {
   const Model model = model_of(experts);
   EXPECT_EQ(count(model, Batch::uniform(1, 4)).parts[Component::router].forward.value,
             2 * 4 * 8 * 4);
@@ -213,7 +213,7 @@ TEST(MegatronLmAndTorchtitan,
   Training lora;
   lora.trainable = {.kind = Trainable::Kind::lora, .pattern = "", .lora_rank = 1};
   const Estimate e = count(model_of(small), Batch::uniform(1, 4), "model-v1", lora);
-  // A frozen weight passes gradients on and gets none: backward as much as forward.
+  // A frozen weight passes gradients and gets none: backward costs as much as forward.
   EXPECT_EQ(e.parts[Component::mlp].backward, e.parts[Component::mlp].forward);
   EXPECT_EQ(e.parts[Component::lm_head].backward, e.parts[Component::lm_head].forward);
   EXPECT_EQ(e.parts[Component::attention_core].backward,
@@ -251,7 +251,7 @@ struct Tower {
 };
 
 TEST(MegatronTorchtitanVerlVeOmni,
-     leave_out_or_overprice_the_vision_tower__we_count_it_by_frame_window_and_merged_token) {
+     exclude_or_overcount_the_vision_tower__we_count_it_per_frame_window_and_merged_token) {
   // Patches P = t h w, width 1280, MLP 3420 gated, 32 layers, 4 of them over whole frames and the
   // rest over ragged windows of 8 x 8 patches (112 pixels, not 112 patches); the merger once for
   // each 2 x 2 patches.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Published training results, recomputed under the convention of their source.
-// tests/data/published_results.json holds what was reported; a row becomes a model, a convention
-// and a peak by the rules below, never by numbers of its own. Rows that cannot be recomputed, or
-// come out otherwise, are named with the reason in published_exceptions.csv.
+// tests/data/published_results.json has the reported numbers; the rules below map a row to a model,
+// a convention, and a peak. Rows that cannot be reproduced, or differ, are listed with the reason
+// in published_exceptions.csv.
 #include <flopmeter/catalog/devices.h>
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_family.h>
@@ -41,13 +41,12 @@ std::string text(const Json& row, const char* key) {
   return at == row.end() || !at->is_string() ? "" : at->get<std::string>();
 }
 
-/// How a source counts.
+/// Convention of a source.
 struct Rule {
-  std::string_view says;  ///< how the row's convention begins
-  std::string_view
-      convention;              ///< empty: TFLOPS are set against the peak, for lack of a throughput
-  bool hardware = false;       ///< the reported TFLOPS are hardware FLOPs
-  std::int64_t vocab = 51200;  ///< where the row does not say
+  std::string_view prefix;      ///< of the row's convention
+  std::string_view convention;  ///< empty: TFLOPS are compared with the peak, without a throughput
+  bool hardware = false;        ///< the reported TFLOPS are hardware FLOPs
+  std::int64_t vocab = 51200;   ///< if the row has none
 };
 
 constexpr Rule rules[] = {
@@ -68,7 +67,7 @@ constexpr Rule rules[] = {
 const Rule* rule_of(const Json& row) {
   const std::string convention = text(row, "convention");
   for (const Rule& rule : rules) {
-    if (convention.starts_with(rule.says)) return &rule;
+    if (convention.starts_with(rule.prefix)) return &rule;
   }
   return nullptr;
 }
@@ -83,8 +82,8 @@ std::string key_of(std::string_view name) {
   return key;
 }
 
-/// A GPT of the row's sizes: learned positions, biases, tied head, as Megatron's and llm-foundry's
-/// are.
+/// A GPT with the sizes of the row: learned positions, biases, tied head, as in Megatron and
+/// llm-foundry.
 std::string gpt_config(const Json& sizes, std::int64_t positions, const Rule& rule) {
   return Json{
       {"model_type", "gpt2"},
@@ -142,7 +141,7 @@ std::optional<double> tokens_per_second(const Json& row) {
   return std::nullopt;
 }
 
-/// Half a unit of the last digit that was printed.
+/// Half a unit of the last printed digit.
 double rounding(double value) {
   std::ostringstream out;
   out << value;
@@ -154,7 +153,7 @@ double rounding(double value) {
 
 struct Outcome {
   bool recomputed = false;
-  bool peak_alone = false;  ///< reported TFLOPS against the peak, nothing else
+  bool peak_alone = false;  ///< compares only reported TFLOPS with the peak
   bool agrees = true;
   std::string text;
 };
@@ -236,7 +235,7 @@ Outcome recompute(const Json& row, const Json& named) {
   return outcome;
 }
 
-/// id -> "left out" or "differs".
+/// id -> "excluded" or "differs".
 std::map<std::string, std::string> exceptions() {
   std::map<std::string, std::string> list;
   std::istringstream in(slurp("published_exceptions.csv"));
@@ -251,7 +250,7 @@ std::map<std::string, std::string> exceptions() {
   return list;
 }
 
-TEST(PublishedResults, come_out_under_their_own_convention) {
+TEST(PublishedResults, are_reproduced_under_their_convention) {
   const Json rows = Json::parse(slurp("published_results.json")).at("rows");
   const Json named = Json::parse(slurp("published_models.json"));
   auto listed = exceptions();
@@ -261,11 +260,11 @@ TEST(PublishedResults, come_out_under_their_own_convention) {
     const std::string id = row.at("id");
     const std::string exception = listed.contains(id) ? listed[id] : "";
     listed.erase(id);
-    if (exception == "left out") continue;
+    if (exception == "excluded") continue;
     const Outcome outcome = recompute(row, named);
     EXPECT_TRUE(outcome.recomputed) << id << outcome.text;
     EXPECT_EQ(outcome.agrees, exception != "differs") << id << outcome.text;
-    if (outcome.peak_alone) continue;  // tells something of the peak, nothing of FLOPs
+    if (outcome.peak_alone) continue;  // checks the peak, not the FLOPs
     recomputed += int{outcome.recomputed};
     agreeing += int{outcome.recomputed && outcome.agrees};
   }

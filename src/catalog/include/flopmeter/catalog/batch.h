@@ -18,11 +18,11 @@ struct ImageGrid {
 
 /// Sequences of equal length.
 struct SequenceRun {
-  std::int64_t length = 0;  ///< in tokens, those of images included
+  std::int64_t length = 0;  ///< in tokens, including visual tokens
   std::int64_t count = 1;
 };
 
-/// What one step is fed.  Packed documents are sequences of their own.
+/// Batch of one step.  Packed documents are separate sequences.
 struct Batch {
   std::vector<SequenceRun> sequences;
   std::vector<ImageGrid> images;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CostRule a model: its list of operations, a batch, what is trainable, and a policy that says what
-// counts.
+// FLOP cost of a model: from its list of operations, a batch, the trainable parameters, and a
+// policy of what counts.
 #pragma once
 
 #include <flopmeter/catalog/model.h>
@@ -14,55 +14,54 @@ namespace flopmeter {
 
 /// How attention is implemented.
 enum class AttentionKernel : std::uint8_t {
-  fused,  ///< one kernel; its backward computes the scores once more
+  fused,  ///< one kernel; its backward recomputes the scores
   eager,  ///< two matmuls over all pairs
 };
 enum class Recompute : std::uint8_t {
   none,
   selective,  ///< the attention core
-  full,  ///< every layer, as torch's checkpoint does: up to the last tensor that backward needs
+  full,       ///< every layer, as torch's checkpoint: up to the last tensor that backward needs
 };
 
 /// Which parameters get gradients.
 struct Trainable {
   enum class Kind : std::uint8_t { all, lora, freeze } kind = Kind::all;
-  std::string pattern;  ///< freeze: names that are frozen; lora: linears that get adapters
+  std::string pattern;  ///< freeze: frozen names; lora: linears with adapters
   std::int64_t lora_rank = 0;
 
-  /// "all", "lora:R[:GLOB]" or "freeze:GLOB".
+  /// Reads "all", "lora:R[:GLOB]", or "freeze:GLOB".
   static Result<Trainable> parse(std::string_view text);
 };
 
-/// What a training step does besides what the model is.
+/// Training options that change the FLOPs of a step.
 struct Training {
   Trainable trainable;
   Recompute recompute = Recompute::none;
   AttentionKernel attention = AttentionKernel::fused;
   bool forward_only = false;
-  /// Whether multi-token prediction layers are trained too.
+  /// Multi-token prediction layers.
   enum class Mtp : std::uint8_t { by_convention, on, off } mtp = Mtp::by_convention;
 };
 
-/// What counts.
+/// Rules of what counts as FLOPs.
 struct Policy {
   enum class Pairs : std::uint8_t {
-    exact,      ///< what the mask leaves
+    exact,      ///< pairs that the mask keeps
     half,       ///< s^2 / 2 for causal; windows exact
-    full,       ///< s^2 whatever the mask
-    kernel,     ///< eager: s^2; fused: what the mask leaves, as flash kernels skip the rest
-    op_stream,  ///< as `kernel`, but a fused op that is handed a mask tensor computes s^2
+    full,       ///< s^2 for every mask
+    kernel,     ///< eager: s^2; fused: pairs that the mask keeps, as flash kernels skip the rest
+    op_stream,  ///< as `kernel`, but s^2 for a fused operator with a mask tensor
   };
   Pairs pairs = Pairs::exact;
-  bool attention_recomputes =
-      false;  ///< flash backward at 2.5 x forward, where the kernel is fused
+  bool attention_recomputes = false;  ///< backward of fused attention is 2.5 x forward
   bool router = true;
   bool vision = true;
-  bool mtp = false;                  ///< multi-token prediction counts where the model has it
-  bool trainable_aware = true;       ///< false: backward is twice forward whatever is frozen
+  bool mtp = false;             ///< multi-token prediction counts, if the model has it
+  bool trainable_aware = true;  ///< false: backward is twice forward, even if parameters are frozen
   bool windows_as_bands = false;     ///< full and half: a window W has s min(s, W) pairs, not s^2
-  bool values_as_keys = false;       ///< values are taken to be as wide as keys
-  bool embedding_as_matmul = false;  ///< the gather is supported as a product with the table
-  bool merger_per_patch = false;     ///< the projector is supported for each patch of the tower
+  bool values_as_keys = false;       ///< values are assumed as wide as keys
+  bool embedding_as_matmul = false;  ///< the gather counts as a matmul with the table
+  bool merger_per_patch = false;     ///< the projector counts for each patch of the tower
 };
 
 struct PartFlops {
@@ -83,16 +82,16 @@ struct Breakdown {
 };
 
 Breakdown flop_cost(const Model& model,
-                const Batch& batch,
-                const Training& training,
-                const Policy& policy);
+                    const Batch& batch,
+                    const Training& training,
+                    const Policy& policy);
 
-/// Pairs that the text layers' attention uses, summed over sequences, for one layer of full causal
-/// attention.
+/// Pairs of one text layer with full causal attention, summed over the sequences.
+///
 WideInt causal_pairs(const Batch& batch);
 
-/// Images with the default grid filled in: a batch of a multimodal model without images is taken to
-/// hold one image of 576 visual tokens a sequence.
+/// The batch with default images: if a multimodal model has none, one image of 576 visual tokens
+/// per sequence is assumed.
 Batch with_default_images(const Model& model, Batch batch);
 
 /// Visual tokens that the language model sees.

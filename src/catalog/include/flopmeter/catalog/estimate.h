@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// estimate(): a model, a batch and a convention in; FLOPs, parameters, time at peak and utilization
-// out.  The object behind `flopmeter estimate`.
+// estimate(): FLOPs, parameters, ideal step time, and utilization of a model for a batch and a
+// convention, as `flopmeter estimate` prints them.
 #pragma once
 
 #include <flopmeter/catalog/convention.h>
@@ -20,10 +20,10 @@ struct EstimateRequest {
   Training training;
   std::string convention = "model-v1";
   Dtype dtype = Dtype::bf16;
-  std::optional<PeakTable> peaks;  ///< empty: no device was named
+  std::optional<PeakTable> peaks;  ///< empty: no device
   std::int64_t devices = 1;
   std::optional<Seconds> step_seconds;
-  std::optional<double> tokens_per_second;  ///< of all devices together; instead of step_seconds
+  std::optional<double> tokens_per_second;  ///< of all devices; alternative to step_seconds
 };
 
 struct Rates {
@@ -57,10 +57,10 @@ struct Estimate {
   std::vector<std::string> notes;
 };
 
-/// Empty batches, sizes beyond reason and contradicting options are errors.
+/// Empty batches, excessive sizes, and contradicting options are errors.
 Result<Estimate> estimate(const Model& model, const EstimateRequest& request);
 
-/// The object of `estimate --json`.
+/// Writes the object of `estimate --json`.
 void write_json(JsonWriter& json, const Estimate& estimate);
 
 }  // namespace flopmeter

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The flop_cost of plain matrix products, inline: a live counter pays it for every product of a
-// training step.  The rules of catalog/ops/matmul.cpp are these functions.
+// FLOP cost of plain matmuls.  Inline, because a live counter computes it for every matmul of a
+// training step.  The rules of src/catalog/ops/matmul.cpp are these functions.
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -11,8 +11,8 @@
 
 namespace flopmeter {
 
-/// For matrices that exist: the elements of each fit in 63 bits, and only the last product needs
-/// more.  A complex multiply-add is four real ones.
+/// The elements of each matrix fit in 63 bits, so only the last multiplication needs more.  A
+/// complex multiply-add is four real ones.
 constexpr OpCost matmul_cost(
     std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k, const Arg& a) {
   const std::int64_t outputs = batch * m * n;
@@ -22,7 +22,7 @@ constexpr OpCost matmul_cost(
   return {.executed = work, .model = work, .bytes = {WideInt{elements} * a.bits() / 8}};
 }
 
-/// [m, k] x [k, n], or batches of them where `rank` is 3; the factors are at positions `first` and
+/// [m, k] x [k, n], or batches of them if `rank` is 3; the factors are at positions `first` and
 /// `first` + 1.
 template <std::size_t first, int rank = 2>
 constexpr std::optional<OpCost> matmul_cost(const OpCall& call) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model as a list of operations with shapes.  A family file describes its layers once;
-// parameters, FLOPs forward and backward, recompute and what is trainable all follow from that
+// parameters, forward and backward FLOPs, recomputation, and trainable parameters follow from that
 // description.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace flopmeter {
 
-/// The parts in which FLOPs and parameters are told.
+/// Parts of a model, for FLOPs and parameters.
 enum class Component : std::uint8_t {
   attention_projections,
   attention_core,
@@ -33,26 +33,26 @@ enum class Component : std::uint8_t {
   embedding_projections,
   embedding,
   norm,
-  parameters,  ///< all of the model at once, where a convention knows no parts
+  parameters,  ///< the whole model, for conventions without parts
 };
 inline constexpr std::size_t component_count = 13;
 std::string_view to_string(Component component);
 
-/// How many rows an operation works on.
+/// Kind of the rows that an operation processes.
 enum class Rows : std::uint8_t {
   tokens,     ///< every token of every sequence
   patches,    ///< patches of images
-  tower,      ///< what the vision tower works on: patches, and class tokens where it has them
+  tower,      ///< rows of the vision tower: patches, and class tokens if it has them
   visual,     ///< visual tokens that the language model sees
-  sequences,  ///< one token of every sequence: a classifier's
+  sequences,  ///< one token per sequence: a classifier's
 };
 
-/// A value that flows between the operations of one layer.
+/// A value passed between the operations of a layer.
 struct Value {
   std::uint16_t id = 0;
 };
 
-/// Matrix product with a weight (`copies` of them for experts).
+/// Matmul with a weight.
 struct Linear {
   std::string_view name;  ///< module name below the layer: "self_attn.q_proj"
   std::int64_t in = 0;
@@ -61,12 +61,12 @@ struct Linear {
   Component component = Component::mlp;
   Rows rows = Rows::tokens;
   std::int64_t experts = 1;        ///< weights of this shape
-  std::int64_t active = 1;         ///< of those, how many each row uses
-  bool every_expert_runs = false;  ///< transformers runs them all and weighs most by zero
+  std::int64_t active = 1;         ///< number of them that each row uses
+  bool every_expert_runs = false;  ///< transformers runs all and weights most by zero
   bool tied = false;               ///< the weight is the input embedding's
 };
 
-/// Which pairs attention uses, and over what.
+/// Pairs of attention, and the rows that they connect.
 struct AttentionSpec {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
@@ -77,15 +77,15 @@ struct AttentionSpec {
     frames,
     windows,
     images,
-    packed,  ///< frames, which torch implementations put into one row behind a mask
+    packed,  ///< frames, which torch implementations pack into one row with a mask
   } over = Over::text;
   MaskPairs mask{};
   bool mask_tensor =
-      false;  ///< torch implementations pass the mask as a tensor even where it is plain causal
+      false;  ///< torch implementations pass the mask as a tensor even if it is causal
   Component component = Component::attention_core;
 };
 
-/// One operation of a layer, or a parameter that no matmul uses.
+/// One operation of a layer, or a parameter without a matmul.
 struct Node {
   enum class Kind : std::uint8_t {
     linear,
@@ -102,13 +102,13 @@ struct Node {
   Rows rows = Rows::tokens;
   bool bias = false;
   bool tied = false;
-  bool last_saved = false;  ///< a checkpoint's recompute stops before it runs
+  bool last_saved = false;  ///< recomputation of a checkpoint stops before it
   bool keeps = false;       ///< sum: backward needs its inputs
   std::array<std::uint16_t, 3> inputs{};
   std::uint8_t input_count = 0;
   std::uint16_t output = 0;
   std::string_view name;
-  WideInt in = 0;   ///< linear: k; convolution: weights a kernel; parameters: their number
+  WideInt in = 0;   ///< linear: k; convolution: weights per kernel; parameters: their number
   WideInt out = 0;  ///< linear: n
   std::int64_t experts = 1;
   std::int64_t active = 1;
@@ -123,32 +123,32 @@ struct LayerKind {
   std::uint16_t output = 0;
 };
 
-/// A bucket of consecutive layers of one kind.
+/// Consecutive layers of one kind.
 struct LayerRun {
   enum class Stream : std::uint8_t { text, vision } stream = Stream::text;
   std::uint16_t kind = 0;
-  std::string prefix;  ///< of parameter names; with a number behind it when `numbered`
+  std::string prefix;  ///< of parameter names; followed by a number if `numbered`
   bool numbered = false;
   std::int64_t first = 0;  ///< number of the first layer
   std::int64_t count = 1;
   bool checkpointed = false;  ///< recomputed under full activation checkpointing
-  bool joins_vision = false;  ///< the vision stream flows in before it
-  bool mtp = false;           ///< multi-token prediction: left out unless asked for
-  bool unread = false;        ///< nothing reads its output: it runs forward and has no gradient
+  bool joins_vision = false;  ///< the vision stream enters before it
+  bool mtp = false;           ///< multi-token prediction: excluded by default
+  bool unread = false;        ///< its output is not read: it runs forward and has no gradient
 };
 
-/// How images become tokens.
+/// Conversion of images to tokens.
 struct VisionPlan {
   enum class Kind : std::uint8_t { none, fixed, grid } kind = Kind::none;
-  std::int64_t patches = 0;        ///< fixed: patches of an image
-  std::int64_t class_tokens = 0;   ///< fixed: what the tower adds to them
-  std::int64_t visual_tokens = 0;  ///< fixed: tokens the language model sees for an image
-  bool cropped = false;            ///< fixed: the language model sees them without their padding
+  std::int64_t patches = 0;        ///< fixed: patches per image
+  std::int64_t class_tokens = 0;   ///< fixed: class tokens that the tower adds
+  std::int64_t visual_tokens = 0;  ///< fixed: tokens per image in the language model
+  bool cropped = false;            ///< fixed: the language model gets them without padding
   std::int64_t merge = 1;          ///< grid: patches merged along each side
-  std::int64_t window = 0;         ///< grid: window side in patches, 0 for none
+  std::int64_t window = 0;         ///< grid: window side in patches; 0: none
 };
 
-/// Sizes that conventions with closed forms ask for.
+/// Sizes for conventions with closed forms.
 struct ModelFacts {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
@@ -162,20 +162,20 @@ struct ModelFacts {
   bool tied = false;
   bool multimodal = false;
   std::int64_t window = 0;         ///< of windowed layers
-  std::int64_t window_layers = 0;  ///< how many layers have it
+  std::int64_t window_layers = 0;  ///< number of layers with a window
   std::int64_t experts = 0;
   std::int64_t experts_active = 0;
   std::int64_t scan_layers = 0;  ///< layers with a state-space scan
-  std::int64_t scan_inner = 0;   ///< how wide it is
+  std::int64_t scan_inner = 0;   ///< its width
   std::int64_t scan_state = 0;
 };
 
 struct ParameterCounts {
   WideInt total = 0;
-  WideInt active = 0;     ///< those a token passes through: all but the unused experts
-  WideInt embedding = 0;  ///< input embeddings, positions included
+  WideInt active = 0;     ///< used per token: all but the unused experts
+  WideInt embedding = 0;  ///< input embeddings, including positions
   WideInt trainable = 0;
-  /// Elements that are no parameters but part of the number that was published for the model.
+  /// Elements that are not parameters but are included in the published number.
   std::optional<std::int64_t> buffers;
 };
 
@@ -185,11 +185,11 @@ struct Model {
   ModelFacts facts;
   VisionPlan vision;
   std::vector<LayerKind> kinds;
-  std::vector<LayerRun> runs;  ///< in the order of execution
-  /// Set when the architecture is not known: nothing but a number of parameters.
+  std::vector<LayerRun> runs;  ///< in execution order
+  /// Set if the architecture is unknown: only the number of parameters.
   std::optional<WideInt> bare_parameters;
   std::optional<std::int64_t> buffers;  ///< see ParameterCounts
-  std::vector<std::string> notes;       ///< what a reader of the figures should know
+  std::vector<std::string> notes;       ///< remarks for the reader of the numbers
 };
 
 /// Builds one kind of layer.
@@ -197,11 +197,11 @@ class LayerBuilder {
  public:
   explicit LayerBuilder(LayerKind& kind) : kind_(kind) {}
 
-  /// The residual stream as it enters.
+  /// Input of the layer: the residual stream.
   static Value input() { return {0}; }
   Value linear(Value x, const Linear& spec);
   Value attention(Value q, Value k, Value v, const AttentionSpec& spec);
-  /// Weights used elementwise (norms, scales): `number` of them, and as many biases; passes x on.
+  /// Elementwise weights (norms, scales): `number` of them, and as many biases; returns x.
   Value parameters(Value x,
                    std::string_view name,
                    WideInt number,
@@ -209,8 +209,8 @@ class LayerBuilder {
                    Component component = Component::norm);
   /// Token or position table of `rows` x `width`.
   Value embedding(std::string_view name, std::int64_t rows, std::int64_t width);
-  /// Patches to vectors, or a short bucket of tokens: `weights` elements in a kernel for each of
-  /// `out` channels.
+  /// Patches to vectors, or a short convolution over tokens: `weights` elements in a kernel for
+  /// each of `out` channels.
   Value convolution(Value x,
                     std::string_view name,
                     WideInt weights,
@@ -225,7 +225,7 @@ class LayerBuilder {
   Value sum(Value a, Value b);
   /// Elementwise product: backward needs both factors.
   Value product(Value a, Value b);
-  /// What leaves the layer.
+  /// Output of the layer.
   void output(Value x);
 
  private:
@@ -233,7 +233,7 @@ class LayerBuilder {
   LayerKind& kind_;
 };
 
-/// Builds a model run by run, in the order of execution.
+/// Builds a model, in execution order.
 class ModelBuilder {
  public:
   using Describe = std::function<void(LayerBuilder&)>;
@@ -242,14 +242,14 @@ class ModelBuilder {
 
   Model model;
 
-  /// Parts that come once: embeddings, final norm, head, projector.
+  /// Single parts: embeddings, final norm, head, projector.
   LayerRun& once(std::string_view prefix, const Describe& describe, Stream stream = Stream::text);
   /// `count` equal layers "prefix0", "prefix1", …
   void layers(std::string_view prefix,
               std::int64_t count,
               const Describe& describe,
               Stream stream = Stream::text);
-  /// Layers of several kinds, in the order given; each kind is described once.
+  /// Layers of several kinds, in this order; each kind is described once.
   void layers(std::string_view prefix,
               std::span<const int> kinds,
               const DescribeKind& describe,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The catalog's models behind the seam through which a step's shape is supported.
+// FlopEstimator of a catalog model.
 #pragma once
 
-#include <flopmeter/catalog/model.h>
 #include <flopmeter/catalog/cost_model.h>
+#include <flopmeter/catalog/model.h>
 #include <flopmeter/core/flop_estimator.h>
 #include <flopmeter/core/result.h>
 
@@ -13,8 +13,8 @@
 
 namespace flopmeter {
 
-/// Costs a step's shapes with `model`: real lengths under `convention`, padded ones for the
-/// hardware.  All work is taken to be in `dtype`.
+/// Estimates the FLOPs of a batch shape: real lengths under `convention`, padded lengths for the
+/// hardware.  Assumes that all work is in `dtype`.
 Result<std::unique_ptr<FlopEstimator>> make_estimator(Model model,
                                                       Training training,
                                                       const std::string& convention,

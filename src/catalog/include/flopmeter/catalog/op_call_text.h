@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls written as text, for examples, tests and the command line: "bf16[2,3] - (1,1) 0 -> [2,4]"
-// is a tensor, an absent argument, a list and a number (or flag), and what came back.  "{[2,3]
-// [4,5]}" is a list of tensors; a tensor is fp32 unless it says otherwise ("complex[7]" for complex
-// fp32, "int32[5]" for what no dtype computes).
+// Operator calls as text, for examples, tests, and the command line: "bf16[2,3] - (1,1) 0 -> [2,4]"
+// is a tensor, a missing argument, a list, and a number or flag, with the result.  "{[2,3] [4,5]}"
+// is a list of tensors; a tensor is fp32 by default ("complex[7]": complex fp32, "int32[5]": a type
+// without a compute dtype).
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -27,7 +27,7 @@ class OwnedOpCall {
   std::vector<Arg> args_;
   Arg output_;
   std::deque<std::vector<std::int64_t>>
-      values_;  // deques, so that growing or moving leaves pointers valid
+      values_;  // deques keep pointers valid when they grow or move
   std::deque<std::vector<Arg>> items_;
 };
 

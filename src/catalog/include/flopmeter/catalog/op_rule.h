@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators by their dispatcher names: how the arguments of a call become an operation of the
-// rulebook, and so a flop_cost.  An adapter (live) or a trace reader (later) hands over names and
-// arguments and holds no list of its own.  To add an operator, add a file to catalog/ops.
+// Operators by their dispatcher names: maps the arguments of a call to an operation of the cost
+// model (operations.h), and so to a FLOP cost.  Adapters and trace readers pass names and arguments
+// and have no lists.  To add an operator, add a file to src/catalog/ops.
 #pragma once
 
 #include <flopmeter/core/dtype.h>
@@ -18,13 +18,13 @@ namespace flopmeter {
 
 /// One argument of an operator call, by its position in the operator's schema.  Refers to the
 /// caller's memory.
-// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): one member initialises the union.
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): one member initializes the union.
 struct Arg {
   enum class Kind : std::uint8_t { none, tensor, integer, list, tensors };
-  Kind kind = Kind::none;      ///< none: absent, or of a type that no rule reads
+  Kind kind = Kind::none;      ///< none: missing, or of a type that no rule reads
   Dtype dtype = Dtype::other;  ///< of a tensor
   bool complex = false;        ///< of a tensor: each multiply-add is four real ones
-  std::int32_t rank = 0;  ///< extents of a tensor, elements of a list, tensors of a list of tensors
+  std::int32_t rank = 0;       ///< number of extents of a tensor, or of elements of a list
   union {
     const std::int64_t* values = nullptr;  ///< of a tensor or list
     const Arg* items;                      ///< of a list of tensors
@@ -61,7 +61,7 @@ struct Arg {
   [[nodiscard]] constexpr std::int64_t number_or(std::int64_t otherwise) const {
     return is_number() ? integer : otherwise;
   }
-  /// Extent or element `i`, counted from the end when negative.
+  /// Extent or element `i`; from the end if negative.
   [[nodiscard]] constexpr std::int64_t operator[](int i) const {
     return values[i < 0 ? rank + i : i];
   }
@@ -75,49 +75,49 @@ struct Arg {
   [[nodiscard]] constexpr int bits() const { return storage_bits(dtype) * (complex ? 2 : 1); }
 };
 
-/// A call as it happened.
+/// An operator call.
 struct OpCall {
   std::span<const Arg> args;
-  Arg output;  ///< the first tensor that came back; few rules need it
+  Arg output;  ///< first tensor of the result; few rules need it
 
-  /// Argument `i`; none beyond those that were given.
+  /// Argument `i`; none beyond the last.
   [[nodiscard]] constexpr Arg arg(int i) const {
     const auto at = static_cast<std::size_t>(i);
     return at < args.size() ? args[at] : Arg{};
   }
 };
 
-/// What a call cost.
+/// Cost of a call.
 struct OpCost {
-  Flops executed;  ///< what the kernel did
-  Flops model;     ///< what the model's mathematics needs of it
-  Bytes bytes;     ///< least memory traffic: operands read once, results written once
+  Flops executed;  ///< executed by the kernel
+  Flops model;     ///< required by the mathematics of the model
+  Bytes bytes;     ///< minimum memory traffic: operands read once, results written once
   AttentionPairs pairs = AttentionPairs::none;
 };
 
-/// The flop_cost of one operator.  Empty where the arguments do not fit.
+/// FLOP cost of one operator; empty if the arguments do not fit.
 struct OpRule {
-  /// As the dispatcher says it: "aten::mm" costs all overloads and the in-place form; a rule with
-  /// an overload in its name ("aten::x.binary") goes before it.
+  /// Name in the dispatcher: "aten::mm" covers all overloads and the in-place form; a rule with an
+  /// overload in its name ("aten::x.binary") takes precedence.
   std::string_view name;
   std::optional<OpCost> (*flop_cost)(const OpCall& call) = nullptr;
   /// The argument whose dtype is the compute dtype.
   int dtype_argument = 0;
   /// The compute dtype of operators that convert that argument first.
   std::optional<Dtype> compute_dtype = {};
-  /// Set on operators whose work a product of activations, so perhaps eager attention, may hide
-  /// behind.
+  /// Set for matmuls of activations, which may be eager attention.
+  ///
   bool hides_attention = false;
-  /// Set where a live counter has nothing to see: no FLOPs, or made of operators that have rules
-  /// themselves.
+  /// Set if a live counter ignores the operator: no FLOPs, or composed of operators with rules.
+  ///
   bool offline = false;
 };
 
-/// For operators whose work no shape tells: no flop_cost at all, so that their calls are named as
-/// unknown.
+/// For operators whose work does not follow from shapes: no FLOP cost, so that their calls are
+/// reported as unsupported.
 std::optional<OpCost> unknown_cost(const OpCall& call);
 
-/// A call worked out by hand, run as a test.
+/// Example computed by hand; a test compares it with the rule.
 struct OpExample {
   std::string_view op;
   std::string_view call;  ///< as parse_op_call (op_call_text.h) reads it: "[2,3] [3,4]"
@@ -127,23 +127,23 @@ struct OpExample {
   AttentionPairs pairs = AttentionPairs::none;
 };
 
-/// One file of catalog/ops: operators that are supported alike.
+/// One file of src/catalog/ops: operators with one formula.
 struct OpFamily {
   std::string_view name;
   std::string_view help;
-  std::string_view source;  ///< where the formula is from
+  std::string_view source;  ///< source of the formula
   std::span<const OpRule> rules;
   std::span<const OpExample> examples;
 };
 
 std::span<const OpFamily* const> op_families();
 
-/// The rule for a dispatcher name, with or without overload ("aten::mm.out", "aten::addmm_"); null
-/// where there is none.
+/// Rule for a dispatcher name, with or without overload ("aten::mm.out", "aten::addmm_"); null if
+/// there is none.
 const OpRule* find_op_rule(std::string_view name);
 
-/// The flop_cost of a call that nobody has checked (a trace, the command line): empty where a size is
-/// negative or beyond any machine, so that no count can overflow.
+/// FLOP cost of an unchecked call (a trace, the command line): empty if a size is negative or
+/// larger than any machine, so that no count overflows.
 std::optional<OpCost> checked_flop_cost(const OpRule& rule, const OpCall& call);
 
 }  // namespace flopmeter
