@@ -4,6 +4,7 @@
 // Accepts all monitor options as flags or FLOPMETER_<NAME> variables, and --steps N, --milliseconds
 // M, and
 // --kill-after N (for crash tests).
+#include <flopmeter/monitor/compat_options.h>
 #include <flopmeter/monitor/monitor.h>
 
 #include <chrono>
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
   for (const auto& argument : arguments) {
     if (argument == "--help") {
       std::printf("usage: monitor_example [--steps N] [--milliseconds M] [options]\n%s",
-                  flopmeter::options_help().c_str());
+                  flopmeter::flags_help().c_str());
       return 0;
     }
   }

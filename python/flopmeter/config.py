@@ -95,8 +95,11 @@ def make_options(
 
 
 def run_directory(root: str | os.PathLike[str]) -> str | None:
-    """``root``/perf_monitor, unless the environment names another place."""
-    return None if os.environ.get("FLOPMETER_DIRECTORY") else os.path.join(root, "perf_monitor")
+    """``root``/perf_monitor, unless the environment names a directory."""
+    options = _flopmeter.Options()
+    unnamed = options.values()["directory"]
+    options.apply_environment()
+    return os.path.join(root, "perf_monitor") if options.values()["directory"] == unnamed else None
 
 
 def model_name(model: Any) -> str:
@@ -185,7 +188,11 @@ def parts_of(
     count: bool,
 ) -> Parts:
     """Everything that the monitor needs to know about model and device."""
-    mode = options.values()["mode"]
+    values = options.values()
+    mode = values["mode"]
+    device = values["device"] or None if device is None else device
+    dtype = values["dtype"] or None if dtype is None else dtype
+    peak_tflops = values["peak"] or None if peak_tflops is None else peak_tflops
     module = _module(model)
     device, dtype = _device_and_dtype(module, device, dtype)
     frozen = trainable is None and module is not None and not all(p.requires_grad for p in module.parameters())

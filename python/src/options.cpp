@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monitor's options for Python: by name, YAML, command line and environment.
+// The monitor's options for Python: by name, YAML, command line, and environment.
 #include "bindings.h"
 
-#include <flopmeter/monitor/options.h>
+#include <flopmeter/monitor/compat_options.h>
 
 #include <pybind11/stl.h>
 #include <unistd.h>
@@ -19,13 +19,17 @@ py::list rows() {
   py::list list;
   for (const OptionRow& row : option_rows()) {
     using namespace py::literals;  // NOLINT(google-build-using-namespace)
+    CompatName other;
+    for (const CompatName& each : compat_names()) {
+      if (each.option == row.name) other = each;
+    }
     list.append(py::dict("name"_a = std::string{row.name},
-                         "flag"_a = std::string{row.flag},
+                         "flag"_a = std::string{other.flag},
                          "is_switch"_a = row.is_switch,
                          "help"_a = std::string{row.help},
                          "default"_a = row.show(native),
                          "flag_default"_a = row.show(flags),
-                         "shared"_a = row.shared));
+                         "shared"_a = other.shared));
   }
   return list;
 }
@@ -69,7 +73,7 @@ void bind_options(py::module_& m) {
           py::arg("arguments"))
       .def("apply_environment", [](Options& self) { check(apply_environment(self, environ)); })
       .def("values", &shown);
-  m.def("option_rows", &rows, "All options: name, flag, help and defaults.");
+  m.def("option_rows", &rows, "All options: name, flag, help, and defaults.");
 }
 
 }  // namespace flopmeter

@@ -53,6 +53,8 @@ def test_images_add_their_tower():
     [
         ({"model": "lama-3-8b"}, "llama-3-8b"),
         ({"model": LLAMA, "seq_len": 4, "recompute": "some"}, "none, selective, full"),
+        ({"model": LLAMA, "seq_len": 4, "recompute": "full", "forward_only": True}, "^recompute= cannot be combined with forward_only"),
+        ({"model": LLAMA, "seq_len": -1}, "^seq_len= must be between"),
         ({"model": LLAMA, "seq_len": 4, "dtype": "float3"}, "float3"),
         ({"model": LLAMA, "seq_len": 4, "convention": "mine"}, "mine"),
         ({"model": {"model_type": "llama", "hidden_size": 3}}, "num_hidden_layers|num_attention_heads"),

@@ -87,9 +87,9 @@ def test_prediction_layers_count_where_megatron_trains_them(start, tmp_path):
     config = megatron.model_config(argparse.Namespace(**BASE, **LATENT, mtp_num_layers=1))
     assert with_one == flopmeter.estimate(config, seq_len=32, mtp=True)["flops"]["model"] > without
     program = Path(flopmeter.__file__).parents[2] / "flopmeter"
-    command = [program, "recompute", tmp_path, "--convention", "model-v1", "--json"]
+    command = [program, "recount", tmp_path, "--convention", "model-v1", "--json"]
     again = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert again["steps"][-1]["recomputed"]["model_flops"] == with_one
+    assert again["steps"][-1]["recounted"]["model_flops"] == with_one
 
 
 def test_the_wandb_that_is_handed_over_gets_rows_at_the_log_interval(start):

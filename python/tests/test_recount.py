@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``flopmeter recompute``: a stored run under every other convention, step by step and to the integer."""
+"""``flopmeter recount``: a stored run under every other convention, step by step and to the integer."""
 
 import json
 import subprocess
@@ -52,43 +52,43 @@ def test_every_convention_is_what_the_estimate_says_of_each_step(run):
     names = conventions()
     assert len(names) > 15
     for name in names:
-        done = flopmeter_command("recompute", run, "--convention", name, "--json")
+        done = flopmeter_command("recount", run, "--convention", name, "--json")
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
         assert (result["from"], result["convention"], result["without_batch"]) == ("model-v1", name, 0)
         expected = [flopmeter.estimate(LLAMA, seq_lens=lengths, convention=name)["flops"]["model"] for lengths in LENGTHS]
-        assert [step["recomputed"]["model_flops"] for step in result["steps"]] == expected, name
-        assert result["recomputed"]["model_flops"] == sum(expected)
+        assert [step["recounted"]["model_flops"] for step in result["steps"]] == expected, name
+        assert result["recounted"]["model_flops"] == sum(expected)
         for step, row in zip(result["steps"], records(run), strict=True):
-            mfu = step["recomputed"]["model_flops"] / 1e10 / row["step_seconds"]
-            assert step["recomputed"]["mfu"] == pytest.approx(mfu, rel=1e-12)
+            mfu = step["recounted"]["model_flops"] / 1e10 / row["step_seconds"]
+            assert step["recounted"]["mfu"] == pytest.approx(mfu, rel=1e-12)
 
 
 def test_its_own_convention_gives_what_was_stored(run):
-    result = json.loads(flopmeter_command("recompute", run, "--convention", "model-v1", "--json").stdout)
+    result = json.loads(flopmeter_command("recount", run, "--convention", "model-v1", "--json").stdout)
     rows = records(run)
     for step, row in zip(result["steps"], rows, strict=True):
         assert step["stored"]["model_flops"] == row["model_flops"]
         if row["attention_pairs"] == "exact":
-            assert step["recomputed"]["model_flops"] == row["model_flops"]
+            assert step["recounted"]["model_flops"] == row["model_flops"]
     unpadded = [step for step, lengths in zip(result["steps"], LENGTHS, strict=True) if len(set(lengths)) == 1]
-    assert unpadded and all(step["recomputed"] == step["stored"] for step in unpadded)
+    assert unpadded and all(step["recounted"] == step["stored"] for step in unpadded)
 
 
 def test_people_see_both_conventions_side_by_side(run):
-    done = flopmeter_command("recompute", run, "--convention", "kaplan-6n")
+    done = flopmeter_command("recount", run, "--convention", "kaplan-6n")
     assert done.returncode == 0
     assert "model-v1 (stored)" in done.stdout and "kaplan-6n" in done.stdout and "MFU" in done.stdout
 
 
 def test_what_cannot_be_recomputed_is_said_in_one_line(run, tmp_path):
-    done = flopmeter_command("recompute", run, "--convention", "palmm")
+    done = flopmeter_command("recount", run, "--convention", "palmm")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "palmm" in done.stderr
     with flopmeter.Monitor(tmp_path / "bare", console=False) as monitor, monitor.step(tokens=4, samples=1):
         pass
-    done = flopmeter_command("recompute", tmp_path / "bare", "--convention", "palm")
+    done = flopmeter_command("recount", tmp_path / "bare", "--convention", "palm")
     assert done.returncode == 1 and "does not hold the model's configuration" in done.stderr
-    assert flopmeter_command("recompute", run).returncode == 2
+    assert flopmeter_command("recount", run).returncode == 2
 
 
 def test_records_without_a_batch_are_left_empty_and_counted(run, tmp_path):
@@ -97,10 +97,10 @@ def test_records_without_a_batch_are_left_empty_and_counted(run, tmp_path):
     rows = [json.loads(line) for line in source.read_text().splitlines()]
     rows[1]["batch"] = None
     (tmp_path / source.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = json.loads(flopmeter_command("recompute", tmp_path, "--convention", "palm", "--json").stdout)
+    result = json.loads(flopmeter_command("recount", tmp_path, "--convention", "palm", "--json").stdout)
     assert result["without_batch"] == 1
-    assert result["steps"][1]["recomputed"]["model_flops"] is None
-    assert result["steps"][0]["recomputed"]["model_flops"] is not None
+    assert result["steps"][1]["recounted"]["model_flops"] is None
+    assert result["steps"][0]["recounted"]["model_flops"] is not None
 
 
 def test_which_parameters_were_trained_must_be_known(tmp_path):
@@ -109,5 +109,5 @@ def test_which_parameters_were_trained_must_be_known(tmp_path):
     model.lm_head.weight.requires_grad_(False)
     with flopmeter.Monitor(tmp_path, model=model, console=False) as monitor, monitor.step(tokens=4, samples=1):
         pass
-    done = flopmeter_command("recompute", tmp_path, "--convention", "palm")
+    done = flopmeter_command("recount", tmp_path, "--convention", "palm")
     assert done.returncode == 1 and "which parameters were trained" in done.stderr

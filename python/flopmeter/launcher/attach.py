@@ -7,7 +7,6 @@ first step, which ends when the next one begins: with the loader's next batch or
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -190,15 +189,6 @@ class Watcher(Monitor):
         super().finish()
 
 
-def _arguments() -> dict[str, Any]:
-    """What ``flopmeter run`` was given that is no option of the monitor."""
-    given = {name: os.environ.get(f"FLOPMETER_RUN_{name.upper()}") for name in ("peak", "device", "dtype", "convention")}
-    peak = given.pop("peak")
-    if peak:
-        given["peak_tflops"] = peak if peak == "measured" else float(peak)  # type: ignore[assignment]
-    return {name: value for name, value in given.items() if value}
-
-
 def start(
     model: Any,
     args: tuple[Any, ...],
@@ -214,7 +204,7 @@ def start(
     for each in others:  # of a model that is trained no longer
         each.finish()
     torch_adapter()
-    watcher = Watcher(model, look_again, loader_seen, lone, **_arguments())
+    watcher = Watcher(model, look_again, loader_seen, lone)
     if not watcher.enabled:
         return None
     if watcher.rank == 0:

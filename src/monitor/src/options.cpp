@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of options: the one place to add one.
+// The table of options; to add one, add a row.
+#include <flopmeter/core/dtype.h>
+#include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/monitor/options.h>
 
@@ -42,7 +44,7 @@ template <auto member, int least>
 std::string_view parse_count(Options& options, std::string_view text) {
   const auto value = parse_int(text);
   if (!value || *value < least || *value > std::numeric_limits<int>::max()) {
-    return least == 0 ? "a whole number, 0 or more" : "a whole number, 1 or more";
+    return least == 0 ? "an integer, 0 or greater" : "an integer, 1 or greater";
   }
   options.*member = static_cast<int>(*value);
   return ok;
@@ -62,22 +64,36 @@ std::string_view parse_needed_text(Options& options, std::string_view text) {
 
 std::string_view parse_share(Options& options, std::string_view text) {
   const auto value = parse_double(text);
-  if (!value || !(*value >= 0) || *value > 1) return "a share between 0 and 1, such as 0.005";
+  if (!value || !(*value >= 0) || *value > 1) return "a fraction between 0 and 1, such as 0.005";
   options.overhead_budget = *value;
   return ok;
 }
 
 std::string_view parse_mode(Options& options, std::string_view text) {
   const auto at = std::find(mode_names.begin(), mode_names.end(), lower(text));
-  if (at == mode_names.end()) return "auto, estimate, profiler, smart or hybrid";
+  if (at == mode_names.end()) return "auto, estimate, profiler, smart, or hybrid";
   options.mode = static_cast<Mode>(at - mode_names.begin());
   return ok;
 }
 
 std::string_view parse_training_phase(Options& options, std::string_view text) {
   const auto at = std::find(training_phase_names.begin(), training_phase_names.end(), lower(text));
-  if (at == training_phase_names.end()) return "warmup, main or finetune";
+  if (at == training_phase_names.end()) return "warmup, main, or finetune";
   options.training_phase = static_cast<TrainingPhase>(at - training_phase_names.begin());
+  return ok;
+}
+
+std::string_view parse_peak(Options& options, std::string_view text) {
+  const auto value = parse_double(text);
+  const bool positive = value && *value > 0 && *value <= 1e9;
+  if (text != "measured" && !positive) return "a positive number of TFLOP/s, or measured";
+  options.peak = std::string{text};
+  return ok;
+}
+
+std::string_view parse_dtype_name(Options& options, std::string_view text) {
+  if (!parse_dtype(text)) return "fp64, fp32, tf32, bf16, fp16, fp8, fp4, or int8";
+  options.dtype = std::string{text};
   return ok;
 }
 
@@ -128,49 +144,54 @@ std::string show(const Options& options) {
 }
 
 using O = Options;
-// One row an option.
+// One row per option: name, native, switch, help, parse, show.  The native ones come first, in the
+// order of --help.
 // clang-format off
 constexpr auto rows = std::to_array<OptionRow>({
-    {"enabled", "system.enable_perf_monitor", "--enable-perf-monitor", true, "watch the run", parse_switch<&O::enabled>, show<&O::enabled>},
-    {"log_interval", "system.perf_log_interval", "--perf-log-interval", false, "steps a row of the text log, summary and console stands for", parse_count<&O::log_interval, 1>, show<&O::log_interval>},
-    {"directory", "system.perf_log_dir", "--perf-log-dir", false, "run directory", parse_needed_text<&O::directory>, show<&O::directory>},
-    {"console", "system.perf_console_output", "--perf-console-output", true, "a line on the terminal every log interval", parse_switch<&O::console>, show<&O::console>},
-    {"memory", "system.perf_memory_tracking", "--perf-memory-tracking", true, "record memory", parse_switch<&O::memory>, show<&O::memory>},
-    {"gpu_metrics", "", "--perf-gpu-metrics", true, "read power, clocks and utilization from the GPU itself", parse_switch<&O::gpu_metrics>, show<&O::gpu_metrics>},
-    {"breakdown", "system.perf_breakdown", "--perf-breakdown", true, "show the phases of a step", parse_switch<&O::breakdown>, show<&O::breakdown>},
-    {"max_log_files", "system.perf_max_log_files", "--perf-max-log-files", false, "starts whose logs are kept, newest first; 0 keeps all", parse_count<&O::max_log_files, 0>, show<&O::max_log_files>},
-    {"mode", "monitoring.mfu_calculation_mode", "--perf-mode", false, "where FLOPs come from: auto, estimate, profiler, smart or hybrid", parse_mode, show<&O::mode>},
-    {"measure_frequency", "monitoring.performance_monitoring.measure_flops_frequency monitoring.flops_profile_freq monitor.freq.flops_profile_freq", "--perf-measure-frequency", false, "effective steps between two counts in mode profiler; 0 never", parse_count<&O::measure_frequency, 0>, show<&O::measure_frequency>},
-    {"training_phase", "monitoring.training_phase monitoring.performance_monitoring.training_phase", "--perf-training-phase", false, "warmup, main or finetune: picks the measuring frequency", parse_training_phase, show<&O::training_phase>},
-    {"warmup_frequency", "monitoring.performance_monitoring.phase_frequencies.warmup", "", false, "effective steps between two counts during warmup", parse_count<&O::warmup_frequency, 0>, show<&O::warmup_frequency>},
-    {"main_frequency", "monitoring.performance_monitoring.phase_frequencies.main", "", false, "the same during the main part", parse_count<&O::main_frequency, 0>, show<&O::main_frequency>},
-    {"finetune_frequency", "monitoring.performance_monitoring.phase_frequencies.finetune", "", false, "the same during finetuning", parse_count<&O::finetune_frequency, 0>, show<&O::finetune_frequency>},
-    {"initial_profiling", "monitoring.performance_monitoring.smart_mode.initial_profiling", "", false, "mode smart counts the first step", parse_switch<&O::initial_profiling>, show<&O::initial_profiling>},
-    {"calibration", "monitoring.performance_monitoring.smart_mode.calibration_enabled", "", false, "mode smart corrects the estimate by later counts", parse_switch<&O::calibration>, show<&O::calibration>},
-    {"recalibration_frequency", "monitoring.performance_monitoring.smart_mode.recalibration_frequency", "", false, "effective steps between two counts in mode smart", parse_count<&O::recalibration_frequency, 1>, show<&O::recalibration_frequency>},
-    {"hardware_counters", "monitoring.performance_monitoring.hybrid_mode.hardware_counters_enabled", "", false, "mode hybrid reads hardware counters", parse_switch<&O::hardware_counters>, show<&O::hardware_counters>},
-    {"fallback_to_profiler", "monitoring.performance_monitoring.hybrid_mode.fallback_to_profiler", "", false, "mode hybrid counts where there are no counters", parse_switch<&O::fallback_to_profiler>, show<&O::fallback_to_profiler>},
-    {"overhead_budget", "monitoring.performance_monitoring.overhead_budget", "", false, "share of a step that watching it may cost", parse_share, show<&O::overhead_budget>},
-    {"profile_freq", "", "--perf-profile-freq", false, "steps between two profiles of all operators, which the diagnosis rests on; 0 for none", parse_count<&O::profile_frequency, 0>, show<&O::profile_frequency>},
-    {"unmeasured", "monitoring.unmeasured", "", false, "what training_log.json shows for an MFU that was not measured: empty or zero", parse_unmeasured, [](const Options& o) { return std::string{o.zero_unmeasured ? "zero" : "empty"}; }},
-    {"tensorboard", "", "--tensorboard", true, "write TensorBoard event files", parse_switch<&O::tensorboard>, show<&O::tensorboard>, true},
-    {"tensorboard_dir", "", "--tensorboard-dir", false, "where to write them, in a folder flopmeter", parse_tensorboard_dir, show<&O::tensorboard_dir>, true},
-    {"csv", "", "--perf-csv", true, "write records as CSV too", parse_switch<&O::csv>, show<&O::csv>},
-    {"prometheus_file", "", "--perf-prometheus-file", false, "file for the node exporter's textfile collector", parse_text<&O::prometheus_file>, show<&O::prometheus_file>},
-    {"metrics_address", "", "--perf-metrics-address", false, "serve /metrics on host:port, such as 127.0.0.1:9095", parse_text<&O::metrics_address>, show<&O::metrics_address>},
-    {"metrics_token", "", "", false, "token that clients of /metrics must send; needed beyond the loopback", parse_text<&O::metrics_token>, [](const Options& o) { return std::string{o.metrics_token.empty() ? "" : "(set)"}; }},
-    {"sink", "", "--perf-sink", false, "one more output, name or name:target; may be repeated", parse_sink, show<&O::sinks>},
-    {"disk_limit_mib", "", "", false, "largest size of a growing file; then every second record is left out, and so on", parse_count<&O::disk_limit_mib, 1>, show<&O::disk_limit_mib>},
-    {"broadcast", "monitoring.performance_monitoring.broadcast_from_rank0", "", false, "rank 0 counts and tells the other ranks every log interval, on a process group of its own", parse_switch<&O::broadcast>, show<&O::broadcast>},
-    {"broadcast_deadline", "", "", false, "milliseconds after which the broadcast is given up for good", parse_count<&O::broadcast_deadline, 1>, show<&O::broadcast_deadline>},
-    {"data_parallel", "", "", false, "ranks that work on different samples; 0 what the sizes below leave of the world", parse_count<&O::data_parallel, 0>, show<&O::data_parallel>},
-    {"tensor_parallel", "", "", false, "ranks that share each layer of the model; 0 not said, as below", parse_count<&O::tensor_parallel, 0>, show<&O::tensor_parallel>},
-    {"pipeline_parallel", "", "", false, "ranks that hold successive layers", parse_count<&O::pipeline_parallel, 0>, show<&O::pipeline_parallel>},
-    {"context_parallel", "", "", false, "ranks that share each sequence", parse_count<&O::context_parallel, 0>, show<&O::context_parallel>},
-    {"expert_parallel", "", "", false, "ranks that hold different experts", parse_count<&O::expert_parallel, 0>, show<&O::expert_parallel>},
-    {"replicated_modules", "", "", false, "modules that all tensor-parallel ranks run alike, such as *.router,lm_head: counted once for " "the world", parse_text<&O::replicated_modules>, show<&O::replicated_modules>},
-    {"run_id", "", "--perf-run-id", false, "identifier that the ranks of a run share", parse_text<&O::run_id>, show<&O::run_id>},
-    {"model", "", "", false, "name of the model, for people", parse_text<&O::model>, show<&O::model>},
+    {"directory", true, false, "directory of the run", parse_needed_text<&O::directory>, show<&O::directory>},
+    {"model", true, false, "name of the model in the reports", parse_text<&O::model>, show<&O::model>},
+    {"peak", true, false, "TFLOP/s of one device, or measured", parse_peak, show<&O::peak>},
+    {"device", true, false, "device name, see `flopmeter devices`", parse_text<&O::device>, show<&O::device>},
+    {"dtype", true, false, "dtype of the matmuls", parse_dtype_name, show<&O::dtype>},
+    {"mode", true, false, "source of FLOPs: auto, estimate, profiler, smart, or hybrid", parse_mode, show<&O::mode>},
+    {"convention", true, false, "FLOP-counting convention, see `flopmeter conventions`", parse_needed_text<&O::convention>, show<&O::convention>},
+    {"log_interval", true, false, "steps per row of the text log, summary, and console", parse_count<&O::log_interval, 1>, show<&O::log_interval>},
+    {"console", true, true, "print a line every log interval", parse_switch<&O::console>, show<&O::console>},
+    {"tensorboard", true, true, "write TensorBoard event files", parse_switch<&O::tensorboard>, show<&O::tensorboard>},
+    {"csv", true, true, "write the records as CSV too", parse_switch<&O::csv>, show<&O::csv>},
+    {"sink", true, false, "further output, name or name:target; repeatable", parse_sink, show<&O::sinks>},
+    {"metrics_address", true, false, "serve /metrics on host:port, such as 127.0.0.1:9095", parse_text<&O::metrics_address>, show<&O::metrics_address>},
+    {"overhead_budget", true, false, "maximum overhead, as a fraction of step time", parse_share, show<&O::overhead_budget>},
+    {"run_id", true, false, "identifier of the run, shared by its ranks and restarts", parse_text<&O::run_id>, show<&O::run_id>},
+    {"enabled", false, true, "monitor the run", parse_switch<&O::enabled>, show<&O::enabled>},
+    {"memory", false, true, "record memory", parse_switch<&O::memory>, show<&O::memory>},
+    {"gpu_metrics", false, true, "read power, clocks, and utilization from the GPU driver", parse_switch<&O::gpu_metrics>, show<&O::gpu_metrics>},
+    {"breakdown", false, true, "show the phases of a step", parse_switch<&O::breakdown>, show<&O::breakdown>},
+    {"max_log_files", false, false, "number of past runs whose logs are kept; 0: all", parse_count<&O::max_log_files, 0>, show<&O::max_log_files>},
+    {"measure_frequency", false, false, "process steps between counts in mode profiler; 0: never", parse_count<&O::measure_frequency, 0>, show<&O::measure_frequency>},
+    {"training_phase", false, false, "warmup, main, or finetune: selects the measuring frequency", parse_training_phase, show<&O::training_phase>},
+    {"warmup_frequency", false, false, "process steps between counts during warmup", parse_count<&O::warmup_frequency, 0>, show<&O::warmup_frequency>},
+    {"main_frequency", false, false, "process steps between counts in the main phase", parse_count<&O::main_frequency, 0>, show<&O::main_frequency>},
+    {"finetune_frequency", false, false, "process steps between counts during finetuning", parse_count<&O::finetune_frequency, 0>, show<&O::finetune_frequency>},
+    {"initial_profiling", false, true, "mode smart counts the first step", parse_switch<&O::initial_profiling>, show<&O::initial_profiling>},
+    {"calibration", false, true, "mode smart corrects the estimate with later counts", parse_switch<&O::calibration>, show<&O::calibration>},
+    {"recalibration_frequency", false, false, "process steps between counts in mode smart", parse_count<&O::recalibration_frequency, 1>, show<&O::recalibration_frequency>},
+    {"hardware_counters", false, true, "mode hybrid reads hardware counters", parse_switch<&O::hardware_counters>, show<&O::hardware_counters>},
+    {"fallback_to_profiler", false, true, "mode hybrid counts if there are no hardware counters", parse_switch<&O::fallback_to_profiler>, show<&O::fallback_to_profiler>},
+    {"profile_freq", false, false, "steps between operator profiles, which the diagnosis uses; 0: none", parse_count<&O::profile_frequency, 0>, show<&O::profile_frequency>},
+    {"unmeasured", false, false, "value in training_log.json for an MFU that was not measured: empty or zero", parse_unmeasured, [](const Options& o) { return std::string{o.zero_unmeasured ? "zero" : "empty"}; }},
+    {"tensorboard_dir", false, false, "parent of the TensorBoard folder flopmeter", parse_tensorboard_dir, show<&O::tensorboard_dir>},
+    {"prometheus_file", false, false, "file for the textfile collector of the node exporter", parse_text<&O::prometheus_file>, show<&O::prometheus_file>},
+    {"metrics_token", false, false, "token that clients of /metrics must send; required unless the address is a loopback address", parse_text<&O::metrics_token>, [](const Options& o) { return std::string{o.metrics_token.empty() ? "" : "(set)"}; }},
+    {"disk_limit_mib", false, false, "size limit of a growing file in MiB; beyond it, every second record is dropped, and so on", parse_count<&O::disk_limit_mib, 1>, show<&O::disk_limit_mib>},
+    {"broadcast", false, true, "rank 0 counts and broadcasts every log interval, on a separate process group", parse_switch<&O::broadcast>, show<&O::broadcast>},
+    {"broadcast_deadline", false, false, "broadcast timeout in ms; disabled after the first timeout", parse_count<&O::broadcast_deadline, 1>, show<&O::broadcast_deadline>},
+    {"data_parallel", false, false, "data-parallel size (0: derived from the other sizes)", parse_count<&O::data_parallel, 0>, show<&O::data_parallel>},
+    {"tensor_parallel", false, false, "tensor-parallel size (0: detected)", parse_count<&O::tensor_parallel, 0>, show<&O::tensor_parallel>},
+    {"pipeline_parallel", false, false, "pipeline-parallel size (0: detected)", parse_count<&O::pipeline_parallel, 0>, show<&O::pipeline_parallel>},
+    {"context_parallel", false, false, "context-parallel size (0: detected)", parse_count<&O::context_parallel, 0>, show<&O::context_parallel>},
+    {"expert_parallel", false, false, "expert-parallel size (0: detected)", parse_count<&O::expert_parallel, 0>, show<&O::expert_parallel>},
+    {"replicated_modules", false, false, "modules that every tensor-parallel rank runs, such as *.router,lm_head; counted once", parse_text<&O::replicated_modules>, show<&O::replicated_modules>},
 });
 // clang-format on
 
@@ -195,32 +216,31 @@ Result<void> set_option(Options& options, std::string_view name, std::string_vie
     const std::string_view must_be = row.parse(options, value);
     if (must_be.empty()) return {};
     return Error{ErrorCode::invalid_argument,
-                 "option " + std::string{name} + " is '" + printable(value) + "' but must be " +
-                     std::string{must_be}};
+                 "is '" + printable(value) + "' but must be " + std::string{must_be},
+                 std::string{name}};
   }
   return Error{ErrorCode::not_found,
-               "option '" + printable(name) + "' is not known" + did_you_mean(name, names)};
+               "unknown option '" + printable(name) + "'" + did_you_mean(name, names)};
 }
 
-Options flag_defaults() {
-  Options options;
-  options.enabled = false;
-  options.console = false;
-  return options;
-}
-
-std::string options_help() {
-  const Options defaults = flag_defaults();
+std::string options_text(const Options& options) {
+  const Options defaults;
   std::string text;
+  JsonWriter json{text};
+  json.begin_object().key("flopmeter").begin_object();
   for (const OptionRow& row : rows) {
-    std::string line = "  " + std::string{row.flag.empty() ? "" : row.flag};
-    if (row.is_switch) line += " / --no-" + std::string{row.flag.substr(2)};
-    if (!row.flag.empty() && !row.is_switch) line += " VALUE";
-    if (row.flag.empty()) line += "(key) " + std::string{row.name};
-    line.append(line.size() < 54 ? 54 - line.size() : 1, ' ').append(row.help);
-    if (const std::string shown = row.show(defaults); !shown.empty()) line += " [" + shown + "]";
-    text.append(line).append("\n");
+    const std::string value = row.show(options);
+    if (value == row.show(defaults)) continue;
+    json.key(row.name);
+    if (row.name == "sink") {
+      json.begin_array();
+      for (const std::string& sink : options.sinks) json.value(sink);
+      json.end_array();
+    } else {
+      json.value(row.name == "metrics_token" ? options.metrics_token : value);
+    }
   }
+  json.end_object().end_object();
   return text;
 }
 

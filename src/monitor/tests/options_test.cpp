@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.h"
 
+#include <flopmeter/monitor/compat_options.h>
 #include <flopmeter/monitor/monitor.h>
-#include <flopmeter/monitor/options.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -17,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(Options, the_block_of_flagscale_is_understood_and_the_rest_of_it_left_alone) {
+TEST(Options, the_flagscale_block_is_read_and_its_other_keys_are_ignored) {
   Options options = flag_defaults();
   const auto done = apply_yaml(options, R"(
 train:
@@ -43,7 +44,7 @@ train:
   EXPECT_EQ(options.max_log_files, 3);
 }
 
-TEST(Options, the_monitoring_block_is_understood) {
+TEST(Options, the_monitoring_block_is_read) {
   Options options;
   const auto done = apply_yaml(options, R"(
 monitoring:
@@ -71,7 +72,7 @@ monitoring:
   EXPECT_EQ(options.measure_frequency, 60);
 }
 
-TEST(Options, an_unknown_key_is_an_error_with_its_place_and_the_nearest) {
+TEST(Options, an_unknown_key_is_an_error_with_its_line_and_a_suggestion) {
   Options options;
   const auto done =
       apply_yaml(options, "monitoring:\n  mfu_calculation_mod: smart\n", "config.yaml");
@@ -84,14 +85,14 @@ TEST(Options, an_unknown_key_is_an_error_with_its_place_and_the_nearest) {
   EXPECT_FALSE(apply_yaml(options, "flopmeter: {log_interval: }"));
 }
 
-TEST(Options, a_slip_in_the_name_of_a_block_is_an_error_and_a_name_of_ones_own_is_not) {
+TEST(Options, a_misspelled_block_is_an_error_and_an_unrelated_block_is_not) {
   Options options;
   const auto message = [&options](std::string_view text) {
     const auto done = apply_yaml(options, text, "config.yaml");
     return done ? std::string{} : done.error().message;
   };
   EXPECT_EQ(message("model: {layers: 2}\nmonitorng:\n  flops_profile_freq: 50\n"),
-            "config.yaml line 3: key 'monitorng.flops_profile_freq' is not known; did you mean the "
+            "config.yaml line 3: unknown key 'monitorng.flops_profile_freq'; did you mean the "
             "block 'monitoring'?");
   EXPECT_THAT(message("sytem: {perf_log_interval: 3}"), HasSubstr("the block 'system'"));
   EXPECT_THAT(message("train: {sytem: {perf_log_interval: 3}}"), HasSubstr("the block 'system'"));
@@ -111,14 +112,14 @@ TEST(Options, a_bad_value_is_an_error_and_changes_nothing) {
   const auto done = apply_yaml(options, "flopmeter:\n  breakdown: true\n  log_interval: -5\n");
   ASSERT_FALSE(done);
   EXPECT_THAT(done.error().message,
-              HasSubstr("log_interval is '-5' but must be a whole number, 1 or more"));
+              HasSubstr("log_interval is '-5' but must be an integer, 1 or greater"));
   EXPECT_FALSE(options.breakdown);
   EXPECT_FALSE(apply_yaml(options, "flopmeter: {mode: turbo}"));
   EXPECT_FALSE(apply_yaml(options, "a: [1, 2"));
   EXPECT_FALSE(apply_yaml(options, "&a [*a, *b]"));
 }
 
-TEST(Options, every_flag_has_its_effect_and_its_no_form) {
+TEST(Options, every_flag_has_an_effect_and_a_no_form) {
   Options options = flag_defaults();
   EXPECT_FALSE(options.enabled);
   EXPECT_FALSE(options.console);
@@ -154,7 +155,7 @@ TEST(Options, every_flag_has_its_effect_and_its_no_form) {
   EXPECT_FALSE(options.breakdown);
 }
 
-TEST(Options, flags_that_the_training_program_knows_too_stay_where_they_are) {
+TEST(Options, shared_flags_are_read_and_kept) {
   Options options;
   const std::string arguments[] = {
       "--tensorboard", "--tensorboard-dir", "./tb", "--", "--perf-breakdown"};
@@ -167,7 +168,7 @@ TEST(Options, flags_that_the_training_program_knows_too_stay_where_they_are) {
   EXPECT_FALSE(options.breakdown);
 }
 
-TEST(Options, wrong_flags_are_errors_with_the_nearest) {
+TEST(Options, wrong_flags_are_errors_with_a_suggestion) {
   Options options;
   const auto message = [&](std::initializer_list<std::string> arguments) {
     const std::vector<std::string> list{arguments};
@@ -177,11 +178,11 @@ TEST(Options, wrong_flags_are_errors_with_the_nearest) {
   EXPECT_THAT(message({"--perf-log-intervall", "3"}),
               HasSubstr("did you mean --perf-log-interval"));
   EXPECT_THAT(message({"--perf-log-interval"}), HasSubstr("needs a value"));
-  EXPECT_THAT(message({"--perf-log-interval", "ten"}), HasSubstr("must be a whole number"));
+  EXPECT_THAT(message({"--perf-log-interval", "ten"}), HasSubstr("must be an integer"));
   EXPECT_THAT(message({"train.system.perf_log_intervl=3"}), HasSubstr("perf_log_interval"));
 }
 
-TEST(Options, hydra_words_are_taken_and_others_left) {
+TEST(Options, hydra_words_are_taken_and_others_kept) {
   Options options;
   const std::string words[] = {"action=run",
                                "train.system.enable_perf_monitor=true",
@@ -197,23 +198,21 @@ TEST(Options, hydra_words_are_taken_and_others_left) {
   EXPECT_EQ(options.directory, "./outputs");
 }
 
-TEST(Options, a_variable_that_is_not_known_is_a_warning_with_the_nearest) {
+TEST(Options, an_unknown_variable_is_a_warning_with_a_suggestion) {
   Options options;
-  const char* environment[] = {
-      "FLOPMETER_LOG_INTERVALL=3", "FLOPMETER_LONG=1", "FLOPMETER_RUN_PEAK=2", "HOME=/", nullptr};
+  const char* environment[] = {"FLOPMETER_LOG_INTERVALL=3", "FLOPMETER_LONG=1", "HOME=/", nullptr};
   ASSERT_TRUE(apply_environment(options, environment));
   ASSERT_EQ(options.warnings.size(), 1U);
-  EXPECT_THAT(
-      options.warnings[0],
-      HasSubstr("FLOPMETER_LOG_INTERVALL is not known; did you mean FLOPMETER_LOG_INTERVAL"));
+  EXPECT_THAT(options.warnings[0],
+              HasSubstr("FLOPMETER_LOG_INTERVALL; did you mean FLOPMETER_LOG_INTERVAL"));
   TemporaryDirectory directory;
   Options quiet_options = negative(directory);
   quiet_options.warnings = options.warnings;
-  std::vector<std::string> said;
+  std::vector<std::string> warned;
   Connections connections;
-  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  connections.warn = [&](const std::string& text) { warned.push_back(text); };
   auto monitor = Monitor::start(quiet_options, std::move(connections));
-  EXPECT_EQ(said, options.warnings);
+  EXPECT_EQ(warned, options.warnings);
 }
 
 TEST(Options, the_environment_sets_any_option) {
@@ -229,24 +228,53 @@ TEST(Options, the_environment_sets_any_option) {
   EXPECT_THAT(done.error().message, HasSubstr("FLOPMETER_LOG_INTERVAL"));
 }
 
-TEST(Options, each_row_is_complete_unique_and_shown_as_it_is_read) {
+TEST(Options, each_row_is_complete_and_unique_and_reads_what_it_shows) {
   std::set<std::string> names;
   for (const OptionRow& row : option_rows()) {
     EXPECT_TRUE(names.insert(std::string{row.name}).second) << row.name;
     EXPECT_FALSE(row.help.empty()) << row.name;
-    EXPECT_THAT(options_help(), HasSubstr(std::string{row.help}));
-    std::istringstream paths{std::string{row.yaml}};
-    for (std::string path; paths >> path;) EXPECT_TRUE(names.insert(path).second) << path;
     Options options;
     const std::string shown = row.show(options);
     if (!shown.empty() && row.name != "sink") {
       EXPECT_TRUE(set_option(options, row.name, shown)) << row.name;
     }
   }
+  for (const CompatName& name : compat_names()) {
+    EXPECT_TRUE(names.contains(std::string{name.option})) << name.option;
+    EXPECT_THAT(flags_help(), HasSubstr(std::string{name.flag}));
+    std::istringstream paths{std::string{name.yaml}};
+    for (std::string path; paths >> path;) EXPECT_TRUE(names.insert(path).second) << path;
+  }
   Options options;
   const auto unknown = set_option(options, "log_intervall", "1");
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().message, HasSubstr("did you mean log_interval"));
+}
+
+TEST(Options, the_text_form_restores_every_option) {
+  Options options;
+  options.directory = "/a b/\u00e9\"c";
+  options.sinks = {"csv:/x y", "jsonl"};
+  options.metrics_token = "secret: #1";
+  options.console = false;
+  options.overhead_budget = 0.25;
+  options.mode = Mode::hybrid;
+  options.peak = "2.5";
+  const std::string variable = "FLOPMETER_CONFIG=" + options_text(options);
+  const char* environment[] = {"FLOPMETER_LOG_INTERVAL=3", variable.c_str(), nullptr};
+  Options restored;
+  const auto done = apply_environment(restored, environment);
+  ASSERT_TRUE(done) << done.error().message;
+  for (const OptionRow& row : option_rows()) EXPECT_EQ(row.show(restored), row.show(options));
+  EXPECT_EQ(restored.sinks, options.sinks);
+  EXPECT_EQ(restored.metrics_token, options.metrics_token);
+  EXPECT_EQ(options_text(Options{}), R"({"flopmeter":{}})");
+}
+
+TEST(Options, native_flags_fit_on_one_screen) {
+  const auto rows = option_rows();
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.native; }),
+            15);
 }
 
 TEST(Options, the_sample_configurations_load) {

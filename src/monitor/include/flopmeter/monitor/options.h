@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of the monitor, and the one list from which code, YAML, flags, Hydra-style words,
-// environment and --help follow.
+// Options of the monitor, and the one table that YAML, environment, flags, and --help follow from.
+// Spellings of other tools: compat_options.h.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -15,17 +15,17 @@
 
 namespace flopmeter {
 
-/// How a step's FLOPs are found.
+/// Where the FLOPs of a step come from.
 enum class Mode : std::uint8_t {
-  automatic,  ///< count every step while that stays within the budget, else smart
-  estimate,   ///< from the model's configuration alone
-  profiler,   ///< count every N steps, say nothing between
-  smart,      ///< count now and then, calibrate the estimate between
+  automatic,  ///< counts every step while the cost stays within the budget, else smart
+  estimate,   ///< from the model's configuration only
+  profiler,   ///< counts every N steps; unknown between them
+  smart,      ///< counts rarely; a calibrated estimate between
   hybrid,     ///< hardware counters, else as profiler
 };
 std::string_view to_string(Mode mode);
 
-/// Part of a training run: picks how often FLOPs are measured.
+/// Stage of a training run; selects how often FLOPs are measured.
 enum class TrainingPhase : std::uint8_t { unset, warmup, main, finetune };
 std::string_view to_string(TrainingPhase phase);
 
@@ -40,7 +40,7 @@ struct Options {
   int max_log_files = 10;
 
   Mode mode = Mode::automatic;
-  int measure_frequency = 500;  ///< effective steps between two counts in mode profiler; 0: never
+  int measure_frequency = 500;  ///< process steps between counts in mode profiler; 0: never
   TrainingPhase training_phase = TrainingPhase::unset;
   int warmup_frequency = 1000;
   int main_frequency = 500;
@@ -51,73 +51,67 @@ struct Options {
   bool hardware_counters = true;
   bool fallback_to_profiler = true;
   double overhead_budget = 0.005;
-  int profile_frequency = 1000;   ///< steps between two profiles of all operators; 0: none
-  bool zero_unmeasured = false;  ///< write 0 for an MFU that was not measured
+  int profile_frequency = 1000;  ///< steps between operator profiles; 0: none
+  bool zero_unmeasured = false;  ///< writes 0 for an MFU that was not measured
 
   bool tensorboard = false;
   std::string tensorboard_dir;  ///< empty: <directory>/tensorboard
   bool csv = false;
   std::string prometheus_file;     ///< empty: none
   std::string metrics_address;     ///< "127.0.0.1:9095"; empty: no server
-  std::string metrics_token;       ///< needed beyond the loopback
-  std::vector<std::string> sinks;  ///< more of "name:target"
+  std::string metrics_token;       ///< required unless the address is a loopback address
+  std::vector<std::string> sinks;  ///< further outputs, "name" or "name:target"
   int disk_limit_mib = 256;
 
-  bool broadcast = false;         ///< rank 0 measures and tells the others; needs an Exchange
+  bool broadcast = false;         ///< rank 0 measures for all ranks; needs an Exchange
   int broadcast_deadline = 1000;  ///< milliseconds
-  int data_parallel = 0;    ///< ranks that work on different samples; 0: what the others leave
-  int tensor_parallel = 0;  ///< this and those below, 0: as the Connections say
+  int data_parallel = 0;          ///< 0: derived from the world size and the sizes below
+  int tensor_parallel = 0;        ///< 0, here and below: from the Connections
   int pipeline_parallel = 0;
   int context_parallel = 0;
   int expert_parallel = 0;
-  std::string replicated_modules;  ///< names with * of modules that tensor-parallel ranks all run
+  std::string replicated_modules;  ///< patterns of modules that every tensor-parallel rank runs
 
   std::string run_id;  ///< empty: that of the directory, or a new one
-  std::string model;   ///< the model's name, for people
+  std::string model;   ///< display name of the model
 
-  std::vector<std::string> warnings;  ///< what was odd about the settings; said once at the start
+  // For the program that finds the peaks and starts the monitor.
+  std::string peak;    ///< TFLOP/s of one device, or "measured"; empty: from the catalog
+  std::string device;  ///< name in the catalog; empty: detected
+  std::string dtype;   ///< compute dtype; empty: that of the parameters
+  std::string convention = "model-v1";
+
+  std::vector<std::string> warnings;  ///< doubtful settings; reported once at the start
 };
 
-/// One option in all its spellings.
+/// One option.
 struct OptionRow {
-  std::string_view name;   ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
-  std::string_view yaml;   ///< dotted paths of other tools' files that mean the same; one or more
-  std::string_view flag;   ///< "--perf-log-interval"
-  bool is_switch = false;  ///< takes no value and has a --no- form
+  std::string_view name;  ///< "log_interval"; FLOPMETER_LOG_INTERVAL; key under `flopmeter:`
+  bool native = false;    ///< a flag of `flopmeter run`; the others are set in a file
+  bool is_switch = false;
   std::string_view help;
-  /// Sets the option; an empty text on success, else what a value must be.
+  /// Sets the option; returns an empty text, or what a value must be.
   std::string_view (*parse)(Options& options, std::string_view text) = nullptr;
   /// The current value as text.
   std::string (*show)(const Options& options) = nullptr;
-  bool shared =
-      false;  ///< the training program knows the flag too: it is read, and left where it is
 };
 
 std::span<const OptionRow> option_rows();
 
-/// Where the flags and the `system:` block start from: off, and no console line, as FlagScale has
-/// it.
-Options flag_defaults();
-
-/// Sets one option by its name; an unknown name is an error with the nearest one.
+/// Sets one option by its name; an unknown name is an error that suggests similar ones.
 Result<void> set_option(Options& options, std::string_view name, std::string_view value);
 
-/// Takes what concerns the monitor from a YAML text: blocks `flopmeter`, `monitoring`,
-/// `monitor.freq`, and the keys
-/// `*perf_*` of `system`, at the top or under `train`.  All else is somebody else's.
+/// Reads the monitor's keys from a YAML text: the block `flopmeter` and the blocks of
+/// compat_options.h, at the top or under `train`.  Ignores everything else.
 Result<void> apply_yaml(Options& options, std::string_view text, std::string_view file = "YAML");
 Result<void> apply_yaml_file(Options& options, const std::string& path);
 
-/// Takes flags and words like `train.system.perf_log_interval=10` from a command line and returns
-/// the rest.
-Result<std::vector<std::string>> apply_arguments(Options& options,
-                                                 std::span<const std::string> arguments);
-
-/// Takes FLOPMETER_<NAME> from `environment` ("KEY=value", ended by null, as `environ`).  A name
-/// that is not known becomes a warning with the nearest one.
+/// Reads FLOPMETER_<NAME> from `environment` ("KEY=value", ended by null, as `environ`).  An
+/// unknown name becomes a warning.  If FLOPMETER_CONFIG is set, it holds all options, as
+/// `options_text` writes them, and the other variables are not read.
 Result<void> apply_environment(Options& options, const char* const* environment);
 
-/// One line an option, for --help.
-std::string options_help();
+/// The options that differ from their defaults, as text that `apply_yaml` reads.
+std::string options_text(const Options& options);
 
 }  // namespace flopmeter
