@@ -5,8 +5,6 @@
 
 #include <flopmeter/core/text.h>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <memory>
 
@@ -15,6 +13,7 @@ namespace {
 
 struct Options {
   std::string name;
+  bool flagged = false;
   bool json = false;
 };
 
@@ -37,7 +36,7 @@ void write_fact(JsonWriter& json, const CatalogFact& fact) {
   }
 }
 
-/// Columns of numbers are set to the right.
+/// Columns of numbers are right-aligned.
 std::string alignment(const std::vector<CatalogRow>& rows, std::size_t shown) {
   std::string columns = "l";
   for (std::size_t i = 0; i < shown; ++i) {
@@ -50,7 +49,7 @@ std::string alignment(const std::vector<CatalogRow>& rows, std::size_t shown) {
 
 Exit print_rows(const std::vector<CatalogRow>& rows) {
   if (rows.empty()) return 0;
-  // The last fact, usually a source, stays for the single view and JSON.
+  // The last fact, usually a source, is shown only for a single row and in JSON.
   const std::size_t shown =
       rows.size() == 1 ? rows[0].facts.size() : std::max<std::size_t>(rows[0].facts.size(), 2) - 1;
   if (rows.size() == 1) {
@@ -70,16 +69,20 @@ Exit print_rows(const std::vector<CatalogRow>& rows) {
   return print(table.text(""));
 }
 
-Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow> rows) {
+Exit run(const Options& options, const Catalog& catalog) {
+  std::vector<CatalogRow> rows = catalog.rows();
   if (!options.name.empty()) {
-    const auto found = std::find_if(
-        rows.begin(), rows.end(), [&](const auto& row) { return row.name == options.name; });
+    const Result<std::string> name =
+        catalog.find != nullptr ? catalog.find(options.name) : Result<std::string>{options.name};
+    if (!name) return refuse(name.error());
+    const auto found =
+        std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == *name; });
     if (found == rows.end()) {
       std::vector<std::string_view> names;
       names.reserve(rows.size());
       for (const CatalogRow& row : rows) names.emplace_back(row.name);
       return refuse({ErrorCode::not_found,
-                     "no " + kind + " is called '" + printable(options.name) + "'" +
+                     "unknown " + catalog.kind + " '" + printable(options.name) + "'" +
                          did_you_mean(options.name, names)});
     }
     rows = {*found};
@@ -98,20 +101,24 @@ Exit run(const Options& options, const std::string& kind, std::vector<CatalogRow
 
 }  // namespace
 
-std::function<Exit()> catalog_command(CLI::App& app,
-                                      std::string kind,
-                                      std::vector<CatalogRow> (*rows)(),
-                                      Result<std::string> (*find)(std::string_view)) {
+std::function<Exit()> catalog_command(Arguments& app, Catalog catalog) {
   auto options = std::make_shared<Options>();
-  app.add_option("name", options->name, "one " + kind + " only");
-  app.add_flag("--json", options->json, "as JSON");
-  return [options, kind = std::move(kind), rows, find]() -> Exit {
-    if (find != nullptr && !options->name.empty()) {
-      const auto name = find(options->name);
-      if (!name) return refuse(name.error());
-      options->name = *name;
-    }
-    return run(*options, kind, rows());
+  app.add_option("name", options->name, "show one " + catalog.kind);
+  app.add_flag("--json", options->json, "print JSON");
+  return [options, catalog = std::move(catalog)] { return run(*options, catalog); };
+}
+
+std::function<Exit()> catalog_command(Arguments& app,
+                                      Catalog catalog,
+                                      const std::string& flag,
+                                      const std::string& flag_help,
+                                      Catalog flagged) {
+  auto options = std::make_shared<Options>();
+  app.add_option("name", options->name, "show one " + catalog.kind + " or " + flagged.kind);
+  app.add_flag(flag, options->flagged, flag_help);
+  app.add_flag("--json", options->json, "print JSON");
+  return [options, catalog = std::move(catalog), flagged = std::move(flagged)] {
+    return run(*options, options->flagged ? flagged : catalog);
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include <flopmeter/core/text.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -10,18 +11,19 @@
 
 namespace flopmeter {
 
-std::vector<std::string>& words_behind() {
-  static std::vector<std::string> words;
-  return words;
-}
-
-void say(std::string_view text) {
+void notify(std::string_view text) {
   const std::string line = "flopmeter: " + printable(text) + "\n";
   std::fputs(line.c_str(), stderr);
 }
 
 Exit refuse(const Error& error) {
-  say(error.message);
+  std::string text = error.message;
+  if (!error.parameter.empty()) {
+    std::string flag = error.parameter == "directory" ? "dir" : error.parameter;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    text = "--" + flag + " " + text;
+  }
+  notify(text);
   return error.code == ErrorCode::io_error ? 1 : 2;
 }
 
@@ -52,8 +54,13 @@ std::string check_positive_number(const std::string& text) {
              : "'" + printable(text) + "' is not a positive number";
 }
 
+std::string check_not_negative(const std::string& text) {
+  const auto value = parse_int(text);
+  return value && *value >= 0 ? "" : "'" + printable(text) + "' is not an integer from 0 on";
+}
+
 std::string check_not_empty(const std::string& text) {
-  return text.empty() ? "an empty text says nothing; leave the option out" : "";
+  return text.empty() ? "must not be empty" : "";
 }
 
 Result<std::string> read_text(const std::string& path) {

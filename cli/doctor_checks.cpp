@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A library by the first of its names that loads; nothing in it is called.
+/// Loads the first of the files that exists; calls nothing in it.
 Check library(std::string name,
               std::initializer_list<const char*> files,
               const char* needed,
@@ -53,30 +53,32 @@ std::string rates(const PeakTable& table) {
   return text;
 }
 
-Check beside(const char* program, const char* what) {
+Check installed(const char* program, const char* what) {
   std::error_code ignored;
   const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   if (fs::exists(here / program, ignored))
     return {.name = what, .ok = true, .detail = (here / program).string()};
   return {.name = what,
-          .detail = std::string{program} + " is not beside this program: it links libtorch",
-          .recommendation = "build where torch is installed: make build"};
+          .detail = std::string{program} + " is not installed; it needs libtorch",
+          .recommendation = "install torch, then run make build"};
 }
 
 Check peaks(std::string name, const Result<PeakTable>& table, std::string recommendation) {
   if (!table)
-    return {.name = std::move(name), .detail = table.error().message, .recommendation = std::move(recommendation)};
+    return {.name = std::move(name),
+            .detail = table.error().message,
+            .recommendation = std::move(recommendation)};
   return {
       .name = std::move(name), .ok = true, .detail = rates(*table) + " (" + (*table).source + ")"};
 }
 
 Check counters() {
   if (const auto opened = open_cpu_flop_counters(); !opened) {
-    return {.name = "FLOP counters of the CPU",
+    return {.name = "CPU FLOP counters",
             .detail = opened.error().message,
-            .recommendation = "only mode hybrid needs them; counting operators works without"};
+            .recommendation = "optional; only mode hybrid uses them"};
   }
-  return {.name = "FLOP counters of the CPU", .ok = true, .detail = "perf_event_open"};
+  return {.name = "CPU FLOP counters", .ok = true, .detail = "perf_event_open"};
 }
 
 Check outputs() {
@@ -86,7 +88,7 @@ Check outputs() {
   return {.name = "outputs", .ok = true, .detail = names};
 }
 
-/// What a program writes to standard output; empty where it does not start or fails.
+/// Standard output of a program; empty if it does not start or fails.
 std::string output_of(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe{::popen(command.c_str(), "r"), ::pclose};
   std::string text;
@@ -105,12 +107,12 @@ std::string quoted(const std::string& word) {
 
 std::vector<Check> check_machine() {
   const auto cpu = read_cpu_info();
-  return {peaks("peak of the CPU by formula",
+  return {peaks("CPU peak (formula)",
                 cpu ? Result<PeakTable>{cpu_peak(*cpu)} : Result<PeakTable>{cpu.error()},
                 "measure it: flopmeter peak"),
           peaks("measured peak", load_measured_peaks(), ""),
-          beside("flopmeter-peak", "flopmeter peak"),
-          beside("flopmeter-demo", "flopmeter demo"),
+          installed("flopmeter-peak", "flopmeter peak"),
+          installed("flopmeter-demo", "flopmeter demo"),
           counters(),
           library("NVML", {"libnvidia-ml.so.1"}, "no NVIDIA driver", "install the driver"),
           library("DCGM",
@@ -120,11 +122,11 @@ std::vector<Check> check_machine() {
           library("MPI",
                   {"libmpi.so.40", "libmpi.so.12"},
                   "no MPI",
-                  "only ranks started by mpirun need it; install openmpi-bin"),
+                  "optional, for mpirun; install openmpi-bin"),
           library("MPI adapter",
                   {"libflopmeter_mpi.so.0"},
-                  "this build has none, or no MPI",
-                  "only ranks started by mpirun need it; make build where libopenmpi-dev is"),
+                  "not built, or MPI is missing",
+                  "optional, for mpirun; install libopenmpi-dev, then run make build"),
           outputs()};
 }
 
@@ -142,7 +144,7 @@ std::vector<Check> check_python(const std::string& python) {
   if (!rows.is_array()) {
     return {{.name = "Python",
              .detail = "'" + python + "' does not run " + *package + "/launcher/doctor.py",
-             .recommendation = "name another: flopmeter doctor --python PATH"}};
+             .recommendation = "select another: flopmeter doctor --python PATH"}};
   }
   std::vector<Check> checks;
   for (const auto& row : rows) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What flopmeter can use on this machine: one check for each thing, with the reason and the recommendation
-// where it is missing.
+// Checks of the environment: what flopmeter can use on this machine; for what is missing, the
+// reason and a recommendation.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace flopmeter {
 struct Check {
   std::string name;
   bool ok = false;
-  std::string detail;  ///< what was found, or why not
-  std::string recommendation;  ///< empty where there is nothing to do
+  std::string detail;          ///< what was found, or why it is missing
+  std::string recommendation;  ///< empty: nothing to do
 };
 
-/// What the program itself sees: helpers, counters, libraries, peaks, outputs.
+/// Helper programs, counters, libraries, peaks, outputs.
 std::vector<Check> check_machine();
 
-/// What Python sees: torch, the adapter, frameworks, loggers.  `python`: the interpreter to ask.
+/// torch, the adapter, frameworks, loggers, as the interpreter `python` finds them.
 std::vector<Check> check_python(const std::string& python);
 
 }  // namespace flopmeter

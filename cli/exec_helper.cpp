@@ -19,10 +19,9 @@ Exit exec_helper(const std::string& name, const std::vector<std::string>& argume
   }
   argv.push_back(nullptr);
   execv(path.c_str(), argv.data());
-  return refuse({ErrorCode::io_error,
-                 "'" + name +
-                     "' is not beside this program: it needs libtorch; run 'make build' where "
-                     "torch is installed"});
+  return refuse(
+      {ErrorCode::io_error,
+       "'" + name + "' is not installed; it needs libtorch: install torch, then run make build"});
 }
 
 }  // namespace flopmeter

@@ -8,8 +8,8 @@
 
 namespace flopmeter {
 
-/// Becomes the program `name` that lies beside this one and links what this one must not
-/// (libtorch).  Returns only where it is not there.
+/// Becomes the program `name` in the same folder, which links libtorch.  Returns only if it is
+/// missing.
 Exit exec_helper(const std::string& name, const std::vector<std::string>& arguments);
 
 }  // namespace flopmeter

@@ -62,7 +62,7 @@ TerminalSize terminal_size() {
 }
 
 LiveTerminal::LiveTerminal() {
-  // Signals are let in only while wait() waits, so that none is missed and no write is cut.
+  // Signals are unblocked only in wait(), so that none is missed and no write is interrupted.
   const sigset_t set = handled_set();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   struct sigaction action {};
@@ -85,7 +85,7 @@ void LiveTerminal::enter() {
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     tcsetattr(STDIN_FILENO, TCSANOW, &keys);
   }
-  put("\x1b[?1049h\x1b[?25l");  // the other screen, without a cursor
+  put("\x1b[?1049h\x1b[?25l");  // alternate screen, without a cursor
   shown_.clear();
 }
 

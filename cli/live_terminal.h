@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveTerminal: the screen while a command shows something that changes.  Whatever ends the
-// command, the terminal is left as it was found.
+// LiveTerminal: the screen of a command with changing output.  However the command ends, the
+// terminal is restored.
 #pragma once
 
 #include <termios.h>
@@ -12,7 +12,7 @@
 
 namespace flopmeter {
 
-/// Cells of the terminal on standard output; where it is none, COLUMNS or 80, and no rows.
+/// Size of the terminal on standard output; without a terminal, COLUMNS or 80, and no rows.
 struct TerminalSize {
   std::size_t columns = 80;
   std::size_t rows = 0;
@@ -29,11 +29,11 @@ class LiveTerminal {
   LiveTerminal(LiveTerminal&&) = delete;
   LiveTerminal& operator=(LiveTerminal&&) = delete;
 
-  /// Replaces what is on screen; false where the terminal is gone.
+  /// Replaces the screen; false if the terminal is gone.
   bool show(const std::vector<std::string>& lines);
 
   enum class Event { time, resized, quit };
-  /// Waits for a new size, the end (q, Ctrl-C, a signal) or until the time is up.
+  /// Waits for a resize, the end (q, Ctrl-C, a signal), or the timeout.
   Event wait(double seconds);
 
  private:

@@ -9,13 +9,13 @@
 
 namespace flopmeter {
 
-/// A model as the command line names it.
+/// A model on the command line.
 struct ModelArgument {
   Model model;
-  std::optional<std::int64_t> positions;  ///< the longest sequence its configuration speaks of
+  std::optional<std::int64_t> positions;  ///< maximum sequence length of its configuration
 };
 
-/// A well-known name, a config.json, a folder that holds one, or "-" for standard input.
+/// Reads a known name, a config.json, a folder with one, or "-" for standard input.
 Result<ModelArgument> read_model(const std::string& text);
 
 }  // namespace flopmeter

@@ -3,7 +3,6 @@
 
 #include <flopmeter/monitor/options.h>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,57 +17,48 @@ std::string flag_of(std::string_view name) {
   return flag;
 }
 
-std::string variable_of(std::string_view name) {
-  std::string variable = "FLOPMETER_";
-  for (const char c : name)
-    variable.push_back(c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c);
-  return variable;
+bool is_on(const OptionRow& row, const Options& options) {
+  return row.show(options) == "true";
 }
 
 }  // namespace
 
-void OptionFlags::add_to(CLI::App& app) {
+void OptionFlags::add_to(Arguments& app) {
   const Options defaults;
   for (const OptionRow& row : option_rows()) {
-    if (row.name == "enabled") continue;  // who wants none runs the command alone
-    std::string& value = given_[std::string{row.name}];
-    const std::string flag = flag_of(row.name);
+    if (!row.native) continue;
+    Flag& flag = flags_.emplace_back(Flag{.row = &row});
+    const std::string name = flag_of(row.name);
     std::string help{row.help};
     if (row.is_switch) {
-      const bool on = row.show(defaults) == "true";
-      app.add_flag_callback(
-          on ? "--no-" + flag : "--" + flag,
-          [&value, on] { value = on ? "false" : "true"; },
-          (on ? "not: " : "") + help);
+      const bool on = is_on(row, defaults);
+      app.add_flag(on ? "--no-" + name : "--" + name, flag.toggled, on ? "do not " + help : help);
       continue;
     }
-    const std::string otherwise = row.show(defaults);
-    if (!otherwise.empty()) help += " (" + otherwise + ")";
-    app.add_option("--" + flag, value, help);
+    if (const std::string shown = row.show(defaults); !shown.empty()) help += " (" + shown + ")";
+    app.add_option("--" + name, flag.values, help);
   }
-  app.add_option("--config", config_, "more options from a YAML file");
+  app.add_option("--config", config_, "YAML file with these and further options");
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> OptionFlags::environment() const {
+Result<Options> OptionFlags::options() const {
   Options options;
   if (const auto applied = apply_environment(options, environ); !applied) return applied.error();
   if (!config_.empty()) {
     if (const auto applied = apply_yaml_file(options, config_); !applied) return applied.error();
   }
-  for (const auto& [name, value] : given_) {
-    if (value.empty()) continue;
-    if (const auto done = set_option(options, name, value); !done) return done.error();
-  }
-  std::error_code ignored;
-  const auto directory = std::filesystem::absolute(options.directory, ignored);
-  if (!ignored) options.directory = directory;
   const Options defaults;
-  std::vector<std::pair<std::string, std::string>> environment;
-  for (const OptionRow& row : option_rows()) {
-    const std::string value = row.show(options);
-    if (value != row.show(defaults)) environment.emplace_back(variable_of(row.name), value);
+  for (const Flag& flag : flags_) {
+    std::vector<std::string> values = flag.values;
+    if (flag.toggled) values = {is_on(*flag.row, defaults) ? "false" : "true"};
+    for (const std::string& value : values) {
+      if (const auto done = set_option(options, flag.row->name, value); !done) return done.error();
+    }
   }
-  return environment;
+  std::error_code failed;
+  const auto directory = std::filesystem::absolute(options.directory, failed);
+  if (!failed) options.directory = directory;
+  return options;
 }
 
 }  // namespace flopmeter

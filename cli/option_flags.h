@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monitor's options on the command line of a command, and as environment for a process below.
+// The monitor's options on the command line of a command.
 #pragma once
 
 #include "command.h"
 
-#include <map>
+#include <deque>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace flopmeter {
 
-/// `--log-interval 5`, `--no-console`, `--config FILE`: the rows of the option list as flags.
+struct Options;
+struct OptionRow;
+
+/// `--log-interval 5`, `--no-console`, `--config FILE`: the native rows of the option table.
 class OptionFlags {
  public:
-  void add_to(CLI::App& app);
+  void add_to(Arguments& app);
 
-  /// FLOPMETER_<NAME> for each option that is not as it would be by itself: those that the
-  /// environment or the file sets, then those that were given.  The directory is absolute: the
-  /// process may go elsewhere.
-  [[nodiscard]] Result<std::vector<std::pair<std::string, std::string>>> environment() const;
+  /// Options from the environment, then the file, then the flags.  The directory is absolute,
+  /// because the command may change its working directory.
+  [[nodiscard]] Result<Options> options() const;
 
  private:
+  struct Flag {
+    const OptionRow* row = nullptr;
+    std::vector<std::string> values;
+    bool toggled = false;  ///< a switch was turned from its default
+  };
+
   std::string config_;
-  std::map<std::string, std::string> given_;  ///< option name to value; empty: not given
+  std::deque<Flag> flags_;
 };
 
 }  // namespace flopmeter

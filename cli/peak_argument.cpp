@@ -9,19 +9,18 @@
 #include <flopmeter/telemetry/cpu_info.h>
 #include <flopmeter/telemetry/measured_peaks.h>
 
-#include <CLI/CLI.hpp>
-
 namespace flopmeter {
 namespace {
 
-Error wrong(std::string what) {
-  return {ErrorCode::invalid_argument, std::move(what)};
+Error wrong(std::string_view parameter, std::string message) {
+  return {ErrorCode::invalid_argument, std::move(message), std::string{parameter}};
 }
 
 Result<PeakTable> device_table(const std::string& name, bool sparse, Dtype dtype) {
   const auto no_sparsity = [&](const std::string& device) {
-    return wrong("--sparse: no doubled " + std::string{to_string(dtype)} + " rate is known for " +
-                 device + "; leave it out, or give --peak TFLOPS");
+    return wrong("sparse",
+                 "does not apply: no sparse " + std::string{to_string(dtype)} +
+                     " peak is known for " + device);
   };
   if (name == "cpu") {
     if (sparse) return no_sparsity("this machine's CPU");
@@ -36,7 +35,7 @@ Result<PeakTable> device_table(const std::string& name, bool sparse, Dtype dtype
   return peaks_of(**device, sparse);
 }
 
-/// The table, if it has a figure for the dtype.
+/// The table, if it has a peak for the dtype.
 Result<std::optional<PeakTable>> with_peak(PeakTable table, Dtype dtype) {
   if (table.peak(dtype)) return std::optional{std::move(table)};
   std::string known;
@@ -44,32 +43,31 @@ Result<std::optional<PeakTable>> with_peak(PeakTable table, Dtype dtype) {
     if (table.peaks[i])
       known.append(known.empty() ? "" : ", ").append(to_string(static_cast<Dtype>(i)));
   }
-  return wrong("no " + std::string{to_string(dtype)} + " peak is known for " + table.device +
-               (known.empty() ? "" : " (known: " + known + ")") +
-               "; give --peak TFLOPS or another --dtype");
+  return wrong("dtype",
+               std::string{to_string(dtype)} + " has no known peak on " + table.device +
+                   (known.empty() ? "" : " (known: " + known + ")") + "; set --peak");
 }
 
 }  // namespace
 
-void PeakArgument::add_options(CLI::App& app) {
-  auto* name = app.add_option("--device",
-                              device,
-                              "what it runs on: see 'flopmeter devices', or cpu for this machine")
-                   ->check(check_not_empty);
-  app.add_option("--devices", devices, "how many of them")
+void PeakArgument::add_options(Arguments& app) {
+  auto* name =
+      app.add_option(
+             "--device", device, "device name, see `flopmeter devices`, or cpu for this machine")
+          ->check(check_not_empty);
+  app.add_option("--devices", devices, "number of devices")
       ->check(check_positive_integer)
       ->capture_default_str();
-  app.add_option("--dtype", dtype, "number format of the matmuls")->capture_default_str();
+  app.add_option("--dtype", dtype, "dtype of the matmuls")->capture_default_str();
   app.add_flag("--sparse", sparse, "peak with 2:4 structured sparsity")->needs(name);
-  app.add_option("--peak",
-                 peak,
-                 "peak of one device in TFLOP/s, or measured: what 'flopmeter peak' found here");
+  app.add_option("--peak", peak, "TFLOP/s of one device, or measured (see `flopmeter peak`)");
 }
 
 Result<Dtype> PeakArgument::compute_dtype() const {
   if (const auto known = parse_dtype(dtype)) return *known;
-  return wrong("--dtype '" + printable(dtype) +
-               "': expected fp64, fp32, tf32, bf16, fp16, fp8, fp4 or int8");
+  return wrong(
+      "dtype",
+      "is '" + printable(dtype) + "' but must be fp64, fp32, tf32, bf16, fp16, fp8, fp4, or int8");
 }
 
 Result<std::optional<PeakTable>> PeakArgument::table() const {
@@ -83,7 +81,8 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
   if (!peak.empty()) {
     const auto tera = parse_double(peak);
     if (!tera || !(*tera > 0) || *tera > 1e9)
-      return wrong("--peak '" + printable(peak) + "': expected TFLOP/s of one device, or measured");
+      return wrong("peak",
+                   "is '" + printable(peak) + "' but must be TFLOP/s of one device, or measured");
     PeakTable given{.device = device.empty() ? "given" : device, .source = "given"};
     given.set(*type, {*tera * 1e12});
     return std::optional{given};

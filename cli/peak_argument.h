@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "arguments.h"
+
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/result.h>
 
@@ -8,14 +10,9 @@
 #include <optional>
 #include <string>
 
-namespace CLI {
-class App;
-}
-
 namespace flopmeter {
 
-/// The options that say what the work is set against: --device, --devices, --dtype, --sparse,
-/// --peak.
+/// The options of the peak: --device, --devices, --dtype, --sparse, --peak.
 struct PeakArgument {
   std::string device;
   std::int64_t devices = 1;
@@ -23,10 +20,10 @@ struct PeakArgument {
   bool sparse = false;
   std::string peak;
 
-  void add_options(CLI::App& app);
+  void add_options(Arguments& app);
   [[nodiscard]] Result<Dtype> compute_dtype() const;
-  /// Empty where neither a device nor a peak is named.  A device without a figure for the dtype is
-  /// an error.
+  /// Empty if neither a device nor a peak is set.  A device without a peak for the dtype is an
+  /// error.
   [[nodiscard]] Result<std::optional<PeakTable>> table() const;
 };
 

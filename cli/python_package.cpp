@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "python", "python3.11", "pypy3" and paths to them.
+/// "python", "python3.11", "pypy3", and paths to them.
 bool is_python(const std::string& word) {
   const std::string name = fs::path(word).filename();
   constexpr std::array<std::string_view, 2> starts = {"python", "pypy"};
@@ -23,15 +23,15 @@ bool is_python(const std::string& word) {
   });
 }
 
-/// Whether the words behind an interpreter hold -I, -E or -S, alone or in a cluster.
-bool has_deaf_flag(const std::vector<std::string>& words, std::size_t at) {
+/// Whether the words after an interpreter contain -I, -E, or -S, alone or in a cluster.
+bool has_isolating_flag(const std::vector<std::string>& words, std::size_t at) {
   for (++at; at < words.size() && words[at].size() > 1 && words[at][0] == '-'; ++at) {
     const std::string& word = words[at];
     if (word[1] == '-') return false;
     for (std::size_t i = 1; i < word.size(); ++i) {
       const char flag = word[i];
       if (flag == 'I' || flag == 'E' || flag == 'S') return true;
-      if (flag == 'c' || flag == 'm') return false;  // what follows is the program's
+      if (flag == 'c' || flag == 'm') return false;  // the rest belongs to the program
       if (flag != 'W' && flag != 'X') continue;
       if (i + 1 == word.size()) ++at;  // its value is the next word
       break;
@@ -43,7 +43,7 @@ bool has_deaf_flag(const std::vector<std::string>& words, std::size_t at) {
 std::optional<std::string> isolated_in(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!is_python(words[i])) continue;
-    if (!has_deaf_flag(words, i)) return std::nullopt;
+    if (!has_isolating_flag(words, i)) return std::nullopt;
     return words[i] + " " + words[i + 1];
   }
   return std::nullopt;
@@ -60,7 +60,7 @@ fs::path found_in_path(const std::string& name) {
   return {};
 }
 
-/// The words of a script's first line behind "#!"; none for a program.
+/// The words after "#!" in the first line of a script; none for a program.
 std::vector<std::string> interpreter_of(const std::string& command) {
   std::ifstream in(found_in_path(command));
   std::array<char, 2> mark{};
@@ -82,15 +82,16 @@ Result<std::string> python_package() {
        {here.parent_path(),
         here / "python" / "flopmeter",
         here.parent_path() / "lib" / "flopmeter" / "python" / "flopmeter"}) {
-    if (fs::exists(folder / "launcher" / "startup" / "sitecustomize.py", ignored)) return folder.string();
+    if (fs::exists(folder / "launcher" / "startup" / "sitecustomize.py", ignored))
+      return folder.string();
   }
   return Error{ErrorCode::not_found,
-               "the Python package is not beside this program; build with -DFLOPMETER_PYTHON=ON, "
-               "or install with pip"};
+               "the Python package is not installed with this program; build with "
+               "-DFLOPMETER_PYTHON=ON, or install with pip"};
 }
 
 std::optional<std::string> isolated_python(const std::vector<std::string>& command) {
-  if (auto deaf = isolated_in(command)) return deaf;
+  if (auto isolated = isolated_in(command)) return isolated;
   return command.empty() ? std::nullopt : isolated_in(interpreter_of(command.front()));
 }
 

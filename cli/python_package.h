@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the Python package lies, and whether a command starts a Python that could take its hook.
+// Location of the Python package, and whether a command starts a Python that ignores its hook.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -11,8 +11,8 @@
 
 namespace flopmeter {
 
-/// The folder of the package `flopmeter` that belongs to this program: around it (a wheel), beside
-/// it (a build), or below its prefix (an installation).
+/// The folder of the package `flopmeter` that belongs to this program: its parent (wheel), its
+/// sibling (build), or under its prefix (installation).
 Result<std::string> python_package();
 
 /// The part of the command that makes Python ignore its environment or start without `site`

@@ -7,7 +7,7 @@ namespace flopmeter {
 
 Result<RunDirectory> run_argument(const std::string& directory) {
   auto run = open_run(directory);
-  if (run && !run->note.empty()) say(run->note);
+  if (run && !run->note.empty()) notify(run->note);
   return run;
 }
 

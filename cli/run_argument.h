@@ -9,7 +9,7 @@
 
 namespace flopmeter {
 
-/// Opens the directory; says in one line what of it cannot be read.
+/// Opens the directory; prints a line about what cannot be read.
 Result<RunDirectory> run_argument(const std::string& directory);
 
 }  // namespace flopmeter

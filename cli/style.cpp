@@ -14,7 +14,7 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::size_t least_beside = 20;  // columns that text needs beside what stands before it
+constexpr std::size_t least_width = 20;  // minimum columns for wrapped text after other text
 
 std::string painted(std::string_view text, std::string_view code) {
   if (!colored()) return std::string{text};
@@ -58,7 +58,7 @@ std::string paragraph(std::string_view first, std::string_view text) {
   std::string out{first};
   std::string_view gap;
   for (const std::string& line :
-       wrapped(text, width > indent + least_beside ? width - indent : width)) {
+       wrapped(text, width > indent + least_width ? width - indent : width)) {
     out.append(gap).append(gap.empty() ? 0 : indent, ' ').append(line);
     gap = "\n";
   }
@@ -78,11 +78,11 @@ std::string Table::text(std::string_view indent) const {
       const std::string gap(widths[c] - cells(row[c]), ' ');
       if (c > 0) line.append("  ");
       if (c + 1 == alignment_.size() && alignment_[c] == 'l' && cells(line + row[c]) > width) {
-        // Where the columns before it leave no room, below them.
-        const bool beside = cells(line) + least_beside < width;
-        line = beside ? paragraph(line, row[c])
-                      : line + "\n" + paragraph(std::string{indent} + "  ", row[c]);
-        line.pop_back();  // its end
+        // Below the other columns if they leave no room.
+        const bool same_line = cells(line) + least_width < width;
+        line = same_line ? paragraph(line, row[c])
+                         : line + "\n" + paragraph(std::string{indent} + "  ", row[c]);
+        line.pop_back();  // newline
       } else {
         line.append(alignment_[c] == 'r' ? gap + row[c] : row[c] + gap);
       }

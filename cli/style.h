@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the program's text looks: color on a terminal only, columns that line up, lines that fit.
+// Text style of the program: color on a terminal only, aligned columns, wrapped lines.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace flopmeter {
 
-/// Colour is used on a terminal, unless NO_COLOR is set.
+/// True on a terminal, unless NO_COLOR is set.
 bool colored();
 std::string bold(std::string_view text);
 std::string dim(std::string_view text);
@@ -19,14 +19,14 @@ std::string warning(std::string_view text);
 std::string better(std::string_view text);
 std::string worse(std::string_view text);
 
-/// Columns for text: the terminal's, else COLUMNS; without either a line may be of any length.
+/// Columns of the terminal, else COLUMNS; unlimited without either.
 std::size_t text_width();
 
-/// `first`, then the text broken between words, its further lines below where it began.
+/// `first`, then the wrapped text; its further lines are indented to where it began.
 std::string paragraph(std::string_view first, std::string_view text);
 
-/// Rows of text set in columns, "r" aligned to the right and "l" to the left.  A last column of the
-/// latter kind is broken between words where the row is wider than text may be.
+/// Text in columns: "r" is right-aligned, "l" left-aligned.  A left-aligned last column is wrapped
+/// to the text width.
 class Table {
  public:
   explicit Table(std::string_view alignment) : alignment_(alignment) {}

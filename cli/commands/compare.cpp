@@ -7,8 +7,6 @@
 
 #include <flopmeter/analysis/run_evidence.h>
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 
 namespace flopmeter {
@@ -54,7 +52,7 @@ Exit run(const Options& options) {
   });
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("before", options->before, "a run directory")->required();
   app.add_option("after", options->after, "another run directory")->required();

@@ -10,7 +10,7 @@ std::vector<CatalogRow> rows() {
   std::vector<CatalogRow> all;
   for (const Convention* c : conventions()) {
     all.push_back({std::string{c->name},
-                   {{"help", std::string{c->help}}, {"source", std::string{c->source}}}});
+                   {{"counts", std::string{c->help}}, {"source", std::string{c->source}}}});
   }
   return all;
 }
@@ -19,8 +19,10 @@ std::vector<CatalogRow> rows() {
 
 extern constinit const Command command_conventions{
     .name = "conventions",
-    .help = "What counts as model FLOPs: ours and others'",
+    .help = "FLOP-counting conventions",
     .order = 24,
-    .set_up = [](CLI::App& app) { return catalog_command(app, "convention", rows); }};
+    .set_up = [](Arguments& app) {
+      return catalog_command(app, {"convention", rows});
+    }};
 
 }  // namespace flopmeter

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../exec_helper.h"
 
-#include <CLI/CLI.hpp>
-
 #include <cerrno>
 
 namespace flopmeter {
 namespace {
 
-/// The options are the other program's: all of them are passed on, and how this one was called.
-std::function<Exit()> set_up(CLI::App& app) {
+/// All options are passed to the other program, with the name of this one.
+std::function<Exit()> set_up(Arguments& app) {
   app.prefix_command();
-  app.set_help_flag();
+  app.no_help_flag();
   return [&app] {
     std::vector<std::string> arguments = app.remaining();
     arguments.insert(arguments.end(), {"--program", program_invocation_name});
@@ -21,9 +19,10 @@ std::function<Exit()> set_up(CLI::App& app) {
 
 }  // namespace
 
-extern constinit const Command command_demo{.name = "demo",
-                                    .help = "Trains a small GPT for real, first badly, then well",
-                                    .order = 0,
-                                    .set_up = set_up};
+extern constinit const Command command_demo{
+    .name = "demo",
+    .help = "Train a small GPT twice, misconfigured and tuned",
+    .order = 0,
+    .set_up = set_up};
 
 }  // namespace flopmeter

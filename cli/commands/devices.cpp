@@ -25,6 +25,11 @@ std::vector<CatalogRow> rows() {
       add(std::string{to_string(dtype)} + " TFLOP/s",
           peak ? std::optional{peak->value / 1e12} : std::nullopt);
     }
+    for (const Dtype dtype : {Dtype::bf16, Dtype::fp8}) {
+      const auto rate = device.achievable[static_cast<std::size_t>(dtype)];
+      add(std::string{to_string(dtype)} + " matmul",
+          rate ? std::optional{rate->value / 1e12} : std::nullopt);
+    }
     add("memory GB",
         device.memory ? std::optional{static_cast<double>(device.memory->value) / (1 << 30)}
                       : std::nullopt);
@@ -37,7 +42,7 @@ std::vector<CatalogRow> rows() {
   return all;
 }
 
-/// By any name that `--device` takes, what drivers report included.
+/// Accepts every name that --device accepts, including those that drivers report.
 Result<std::string> find(std::string_view name) {
   const auto device = find_device(name);
   if (!device) return device.error();
@@ -48,8 +53,10 @@ Result<std::string> find(std::string_view name) {
 
 extern constinit const Command command_devices{
     .name = "devices",
-    .help = "Devices and their dense peaks by dtype",
+    .help = "Devices and their dense peaks per dtype",
     .order = 21,
-    .set_up = [](CLI::App& app) { return catalog_command(app, "device", rows, find); }};
+    .set_up = [](Arguments& app) {
+      return catalog_command(app, {"device", rows, find});
+    }};
 
 }  // namespace flopmeter

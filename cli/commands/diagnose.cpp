@@ -7,8 +7,6 @@
 
 #include <flopmeter/analysis/run_evidence.h>
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 
 namespace flopmeter {
@@ -47,12 +45,12 @@ Exit run(const Options& options) {
   return print(diagnosis_text(*diagnosis, price));
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
   app.add_option("directory", o.directory, "a run directory")->required();
   app.add_option("--rank", o.rank, "the rank to look at (the lowest one)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(check_not_negative);
   app.add_option("--steps", o.steps, "how many of the newest records")
       ->check(check_positive_integer)
       ->capture_default_str();

@@ -5,8 +5,6 @@
 
 #include <flopmeter/core/text.h>
 
-#include <CLI/CLI.hpp>
-
 #include <cstdlib>
 #include <memory>
 
@@ -27,7 +25,8 @@ std::string default_python() {
 Exit print_checks(const std::vector<Check>& checks) {
   Table table{"lll"};
   for (const Check& check : checks) {
-    const std::string recommendation = check.recommendation.empty() ? "" : "; " + check.recommendation;
+    const std::string recommendation =
+        check.recommendation.empty() ? "" : "; " + check.recommendation;
     table.row({check.ok ? accent("ok") : warning("missing"),
                check.name,
                printable(check.detail) + printable(recommendation)});
@@ -54,20 +53,19 @@ Exit run(const Request& request) {
   return request.json ? print_as_json(checks) : print_checks(checks);
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   auto request = std::make_shared<Request>();
   request->python = default_python();
-  app.add_option("--python", request->python, "the Python to ask about torch (python3)");
-  app.add_flag("--json", request->json, "as JSON");
+  app.add_option("--python", request->python, "Python interpreter to check (python3)");
+  app.add_flag("--json", request->json, "print JSON");
   return [request] { return run(*request); };
 }
 
 }  // namespace
 
-extern constinit const Command command_doctor{
-    .name = "doctor",
-    .help = "What flopmeter can use here, and what is missing, why, and what to do",
-    .order = 90,
-    .set_up = set_up};
+extern constinit const Command command_doctor{.name = "doctor",
+                                              .help = "Check the environment and suggest fixes",
+                                              .order = 90,
+                                              .set_up = set_up};
 
 }  // namespace flopmeter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter estimate: FLOPs, parameters and time at peak of a model, from its configuration alone.
+// flopmeter estimate: FLOPs, parameters, and ideal step time of a model, from its configuration.
 #include "../command.h"
 #include "../estimate_text.h"
 #include "../model_argument.h"
@@ -8,8 +8,6 @@
 
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/core/text.h>
-
-#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -35,16 +33,16 @@ struct Options {
   bool json = false;
 };
 
-/// "2048,1024,17" and the like; `what` names it in messages.
-Result<std::vector<std::int64_t>> integers(std::string_view text, std::string_view what) {
+/// Reads "2048,1024,17"; `parameter` is named in errors.
+Result<std::vector<std::int64_t>> integers(std::string_view text, std::string_view parameter) {
   std::vector<std::int64_t> list;
   while (true) {
     const auto comma = text.find(',');
     const auto number = parse_int(text.substr(0, comma));
     if (!number) {
-      return Error{
-          ErrorCode::invalid_argument,
-          std::string{what} + ": '" + printable(text.substr(0, comma)) + "' is not an integer"};
+      return Error{ErrorCode::invalid_argument,
+                   "has '" + printable(text.substr(0, comma)) + "', which is not an integer",
+                   std::string{parameter}};
     }
     list.push_back(*number);
     if (comma == std::string_view::npos) return list;
@@ -56,11 +54,12 @@ Result<std::vector<ImageGrid>> image_grids(std::string_view text) {
   std::vector<ImageGrid> images;
   while (!text.empty()) {
     const auto end = text.find(';');
-    const auto sizes = integers(text.substr(0, end), "--image-grid-thw");
+    const auto sizes = integers(text.substr(0, end), "image_grid_thw");
     if (!sizes) return sizes.error();
     if ((*sizes).size() != 3) {
       return Error{ErrorCode::invalid_argument,
-                   "--image-grid-thw: expected t,h,w for each image, in patches: 1,32,32;1,24,36"};
+                   "must be t,h,w per image, in patches, such as 1,32,32;1,24,36",
+                   "image_grid_thw"};
     }
     images.push_back({.t = (*sizes)[0], .h = (*sizes)[1], .w = (*sizes)[2]});
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
@@ -71,7 +70,7 @@ Result<std::vector<ImageGrid>> image_grids(std::string_view text) {
 Result<Batch> make_batch(const Options& options) {
   Batch batch;
   if (!options.seq_lens.empty()) {
-    const auto lengths = integers(options.seq_lens, "--seq-lens");
+    const auto lengths = integers(options.seq_lens, "seq_lens");
     if (!lengths) return lengths.error();
     for (const std::int64_t length : *lengths) batch.sequences.push_back({.length = length});
   } else {
@@ -123,57 +122,55 @@ Exit run(const Options& options) {
     return print_json([&](JsonWriter& json) { write_json(json, *result); });
   }
   if (options.seq_len == 0 && options.seq_lens.empty()) {
-    (*result).notes.push_back("no --seq-len given: " + grouped(filled.seq_len) +
-                              " tokens a sequence are assumed");
+    (*result).notes.push_back("no --seq-len: assuming " + grouped(filled.seq_len) +
+                              " tokens per sequence");
   }
   return print(estimate_text(*result));
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  app.add_option("model",
-                 o.model,
-                 "a well-known model's name, a config.json, a folder that holds one, or -")
+  app.add_option(
+         "model", o.model, "model name, config.json, folder with one, or - for standard input")
       ->required();
   auto* seq_len = app.add_option("--seq-len",
                                  o.seq_len,
-                                 "tokens a sequence, visual ones included (the longest a "
-                                 "config.json speaks of, else 2048)")
+                                 "tokens per sequence, including visual tokens (default: "
+                                 "maximum of config.json, else 2048)")
                       ->check(check_positive_integer);
-  auto* batch = app.add_option("--batch", o.batch, "sequences a step")
+  auto* batch = app.add_option("--batch", o.batch, "sequences per step")
                     ->check(check_positive_integer)
                     ->capture_default_str();
   app.add_option("--seq-lens", o.seq_lens, "lengths of packed documents: a,b,c")
       ->check(check_not_empty)
       ->excludes(seq_len)
       ->excludes(batch);
-  app.add_option("--image-grid-thw", o.images, "images in patches: t,h,w;t,h,w");
+  app.add_option("--image-grid-thw", o.images, "image sizes in patches: t,h,w;t,h,w");
   o.peak.add_options(app);
-  auto* step_time = app.add_option("--step-time", o.step_time, "seconds a step took")
+  auto* step_time = app.add_option("--step-time", o.step_time, "measured step time in seconds")
                         ->check(check_positive_number);
-  app.add_option(
-         "--tokens-per-second", o.tokens_per_second, "tokens a second, all devices together")
+  app.add_option("--tokens-per-second", o.tokens_per_second, "measured throughput of all devices")
       ->check(check_positive_number)
       ->excludes(step_time);
-  app.add_option("--convention", o.convention, "what counts: see 'flopmeter conventions'")
+  app.add_option(
+         "--convention", o.convention, "FLOP-counting convention, see `flopmeter conventions`")
       ->capture_default_str();
   app.add_option(
-         "--trainable", o.trainable, "all, lora:RANK[:GLOB] or freeze:GLOB, on parameter names")
+         "--trainable", o.trainable, "all, lora:RANK[:GLOB], or freeze:GLOB of parameter names")
       ->capture_default_str();
-  app.add_option("--recompute",
-                 o.recompute,
-                 "activations computed again in backward: none, selective or full")
-      ->check(CLI::IsMember({"none", "selective", "full"}))
+  auto* recompute =
+      app.add_option(
+             "--recompute", o.recompute, "activation recomputation: none, selective, or full")
+          ->one_of({"none", "selective", "full"})
+          ->capture_default_str();
+  app.add_option("--attention", o.attention, "attention implementation: fused or eager")
+      ->one_of({"fused", "eager"})
       ->capture_default_str();
-  app.add_option("--attention", o.attention, "how attention is implemented: fused or eager")
-      ->check(CLI::IsMember({"fused", "eager"}))
-      ->capture_default_str();
-  app.add_flag("--forward-only", o.forward_only, "no backward pass");
-  auto* with_mtp = app.add_flag("--mtp", o.mtp, "multi-token prediction layers are trained too");
-  app.add_flag("--no-mtp", o.no_mtp, "they are not, even where the convention counts them")
-      ->excludes(with_mtp);
-  app.add_flag("--json", o.json, "as JSON");
+  app.add_flag("--forward-only", o.forward_only, "no backward pass")->excludes(recompute);
+  auto* with_mtp = app.add_flag("--mtp", o.mtp, "include multi-token prediction layers");
+  app.add_flag("--no-mtp", o.no_mtp, "exclude multi-token prediction layers")->excludes(with_mtp);
+  app.add_flag("--json", o.json, "print JSON");
   return [options] { return run(*options); };
 }
 
@@ -181,7 +178,7 @@ std::function<Exit()> set_up(CLI::App& app) {
 
 extern constinit const Command command_estimate{
     .name = "estimate",
-    .help = "FLOPs, parameters, time at peak and MFU of a model",
+    .help = "FLOPs, parameters, ideal step time, and MFU of a model",
     .order = 1,
     .set_up = set_up};
 

@@ -21,9 +21,8 @@ std::vector<CatalogRow> rows() {
 }  // namespace
 
 extern constinit const Command command_fields{
-    .name = "fields",
-    .help = "What a record of a step holds",
-    .order = 25,
-    .set_up = [](CLI::App& app) { return catalog_command(app, "field", rows); }};
+    .name = "fields", .help = "Fields of a step record", .order = 25, .set_up = [](Arguments& app) {
+      return catalog_command(app, {"field", rows});
+    }};
 
 }  // namespace flopmeter

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../catalog_command.h"
 
-#include <flopmeter/catalog/model_family.h>
 #include <flopmeter/catalog/cost_model.h>
+#include <flopmeter/catalog/model_family.h>
 
 namespace flopmeter {
 namespace {
@@ -12,7 +12,7 @@ std::vector<CatalogRow> rows() {
   for (const EmbeddedFile& file : known_models()) {
     const auto config = Config::parse(file.text, file.name);
     const auto model = find_model(file.name);
-    if (!config || !model) continue;  // the tests see to it that there is none such
+    if (!config || !model) continue;  // a test checks that all are valid
     const ParameterCounts counts = count_parameters(*model);
     all.push_back({std::string{file.name},
                    {{"family", (*model).family},
@@ -23,19 +23,36 @@ std::vector<CatalogRow> rows() {
   return all;
 }
 
-/// By any name that `estimate` takes.
+std::vector<CatalogRow> family_rows() {
+  std::vector<CatalogRow> all;
+  for (const ModelFamily* family : model_families()) {
+    std::string types;
+    for (const std::string_view type : family->types)
+      types.append(types.empty() ? "" : " ").append(type);
+    all.push_back(
+        {std::string{family->name}, {{"models", std::string{family->help}}, {"types", types}}});
+  }
+  return all;
+}
+
+/// Accepts every name that `estimate` accepts.
 Result<std::string> find(std::string_view name) {
   auto model = find_model(name);
   if (!model) return model.error();
   return std::move((*model).name);
 }
 
+std::function<Exit()> set_up(Arguments& app) {
+  return catalog_command(app,
+                         {"model", rows, find},
+                         "--families",
+                         "list the model families and the `model_type` values they read",
+                         {"family", family_rows});
+}
+
 }  // namespace
 
 extern constinit const Command command_models{
-    .name = "models",
-    .help = "Well-known models by name",
-    .order = 22,
-    .set_up = [](CLI::App& app) { return catalog_command(app, "model", rows, find); }};
+    .name = "models", .help = "Known models and model families", .order = 22, .set_up = set_up};
 
 }  // namespace flopmeter

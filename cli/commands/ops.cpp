@@ -21,10 +21,11 @@ std::vector<CatalogRow> rows() {
 
 }  // namespace
 
-extern constinit const Command command_ops{
-    .name = "ops",
-    .help = "Operators with a flop_cost, and the flop_cost",
-    .order = 23,
-    .set_up = [](CLI::App& app) { return catalog_command(app, "operator", rows); }};
+extern constinit const Command command_ops{.name = "ops",
+                                           .help = "Supported operators and their FLOP formulas",
+                                           .order = 23,
+                                           .set_up = [](Arguments& app) {
+                                             return catalog_command(app, {"operator", rows});
+                                           }};
 
 }  // namespace flopmeter

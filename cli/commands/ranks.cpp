@@ -5,10 +5,8 @@
 #include "../run_argument.h"
 #include "../style.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/merge_json.h>
-
-#include <CLI/CLI.hpp>
+#include <flopmeter/core/text.h>
 
 #include <algorithm>
 #include <array>
@@ -169,7 +167,7 @@ std::string world_text(const MergedRun& merged) {
   return table.text();
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   struct Arguments {
     std::string directory;
     int window = 0;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter recompute: a stored run under another convention.
+// flopmeter recount: a stored run under another convention.
 #include "../command.h"
 #include "../run_argument.h"
 #include "../style.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/recount.h>
-
-#include <CLI/CLI.hpp>
+#include <flopmeter/core/text.h>
 
 #include <memory>
 
@@ -36,12 +34,12 @@ void write_figures(JsonWriter& json, std::string_view key, const RecomputedFigur
 
 void write(JsonWriter& json, const RecomputedRun& run) {
   json.begin_object()
-      .field("schema", "flopmeter.recompute/1")
+      .field("schema", "flopmeter.recount/1")
       .field("model", run.model)
       .field("from", run.from)
       .field("convention", run.to);
   write_figures(json, "stored", run.stored);
-  write_figures(json, "recomputed", run.now);
+  write_figures(json, "recounted", run.now);
   json.field("without_batch", run.without_batch)
       .field("differing", run.differing)
       .field("largest_difference", run.largest_difference);
@@ -52,7 +50,7 @@ void write(JsonWriter& json, const RecomputedRun& run) {
         .field("rank", step.rank)
         .field("tag", to_string(step.tag));
     write_figures(json, "stored", step.stored);
-    write_figures(json, "recomputed", step.now);
+    write_figures(json, "recounted", step.now);
     json.end_object();
   }
   json.end_array().end_object();
@@ -72,15 +70,15 @@ std::string text_of(const RecomputedRun& run) {
   table.row({"MFU", ratio(run.stored.mfu), ratio(run.now.mfu)});
   table.row({"HFU", ratio(run.stored.hfu), ratio(run.now.hfu)});
   std::string text = bold(printable(run.model)) + ", " + std::to_string(run.steps.size()) +
-                     " records; train steps together:\n" + table.text();
+                     " records; sums over the train steps:\n" + table.text();
   if (run.without_batch > 0) {
-    text += std::to_string(run.without_batch) +
-            " records do not say what their step was fed, and are left out\n";
+    text += std::to_string(run.without_batch) + " records without a batch shape are excluded\n";
   }
   if (run.differing > 0) {
-    text += std::to_string(run.differing) + " records hold other FLOPs than the configuration " +
-            "gives under " + run.from + ", by up to " + percent(run.largest_difference) +
-            ": what ran was not quite what the configuration says\n";
+    text += std::to_string(run.differing) +
+            " records differ from the configuration's FLOPs under " + run.from + ", by up to " +
+            percent(run.largest_difference) +
+            ": the run was not exactly what the configuration describes\n";
   }
   return text;
 }
@@ -91,27 +89,30 @@ Exit run(const Options& options) {
   const auto result = recompute(*directory, options.convention);
   if (!result) {
     const Exit wrong_use = refuse(result.error());
-    return result.error().code == ErrorCode::unsupported ? 1
-                                                         : wrong_use;  // the run lacks something
+    return result.error().code == ErrorCode::unsupported
+               ? 1
+               : wrong_use;  // the run has no configuration
   }
   if (options.json) return print_json([&](JsonWriter& json) { write(json, *result); });
   return print(text_of(*result));
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("dir", options->directory, "run directory")->required();
-  app.add_option("--convention", options->convention, "what counts: see 'flopmeter conventions'")
+  app.add_option("--convention",
+                 options->convention,
+                 "FLOP-counting convention, see `flopmeter conventions`")
       ->required();
-  app.add_flag("--json", options->json, "as JSON, step by step");
+  app.add_flag("--json", options->json, "print JSON, per step");
   return [options] { return run(*options); };
 }
 
 }  // namespace
 
 extern constinit const Command command_recount{
-    .name = "recompute",
-    .help = "A stored run's FLOPs and MFU under another convention",
+    .name = "recount",
+    .help = "FLOPs and MFU of a stored run under another convention",
     .order = 8,
     .set_up = set_up};
 

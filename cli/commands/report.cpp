@@ -4,7 +4,6 @@
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/report.h>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,7 +54,7 @@ Exit run(const Options& options) {
   return print(printable(options.output) + ": open it in a browser\n");
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   auto options = std::make_shared<Options>();
   app.add_option("dir", options->directory, "run directory, as the monitor writes it")->required();
   app.add_option("-o,--output", options->output, "where the page goes; - for standard output")
@@ -66,9 +65,10 @@ std::function<Exit()> set_up(CLI::App& app) {
 
 }  // namespace
 
-extern constinit const Command command_report{.name = "report",
-                                      .help = "Writes a run as one self-contained HTML page",
-                                      .order = 12,
-                                      .set_up = set_up};
+extern constinit const Command command_report{
+    .name = "report",
+    .help = "Writes a run as one self-contained HTML page",
+    .order = 12,
+    .set_up = set_up};
 
 }  // namespace flopmeter

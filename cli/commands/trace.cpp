@@ -8,8 +8,6 @@
 
 #include <flopmeter/trace/trace_report.h>
 
-#include <CLI/CLI.hpp>
-
 #include <memory>
 
 namespace flopmeter {
@@ -30,7 +28,7 @@ Exit run(const Options& options) {
   if (!peaks) return refuse(peaks.error());
   auto report = read_trace_arguments(options.paths, {.peaks = *peaks});
   if (!report) {  // the command is right, the file is not
-    say(report.error().message);
+    notify(report.error().text());
     return 1;
   }
   if (options.rank >= 0) {
@@ -49,7 +47,7 @@ Exit run(const Options& options) {
   });
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
   app.add_option("files", o.paths, "traces, or directories that hold them")->required();
@@ -57,7 +55,7 @@ std::function<Exit()> set_up(CLI::App& app) {
       ->check(check_not_empty);
   app.add_option("--peak", o.peak, "its peak in TFLOP/s, or measured");
   app.add_option("--dtype", o.dtype, "the dtype that --peak is for")->capture_default_str();
-  app.add_option("--rank", o.rank, "report this rank only")->check(CLI::NonNegativeNumber);
+  app.add_option("--rank", o.rank, "report this rank only")->check(check_not_negative);
   app.add_flag("--json", o.json, "as JSON");
   return [options] { return run(*options); };
 }

@@ -8,7 +8,6 @@
 #include <flopmeter/report/live_findings.h>
 #include <flopmeter/report/run_follower.h>
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include <chrono>
@@ -33,9 +32,8 @@ double now() {
 std::vector<std::string> frame(const RunFollower& run,
                                const std::vector<Finding>& findings,
                                TerminalSize size) {
-  return draw_frame({run.run().description, run.totals(), findings, now()},
-                    {size.columns, size.rows},
-                    colored());
+  return draw_frame(
+      {run.run().description, run.totals(), findings, now()}, {size.columns, size.rows}, colored());
 }
 
 Exit print_once(const RunFollower& run) {
@@ -102,7 +100,7 @@ Exit run(const Options& options) {
   return watch(run, options.interval);
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   auto options = std::make_shared<Options>();
   app.add_option("dir", options->directory, "run directory, as the monitor writes it")->required();
   app.add_option("--interval", options->interval, "seconds between two looks")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter-peak: measures the achievable matmul rate of this machine for each dtype and the speed
-// of its memory, and keeps them.
+// flopmeter-peak: measures and stores the achievable matmul rate of this machine per dtype, and its
+// memory bandwidth.
 #include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
@@ -10,16 +10,15 @@
 
 int main(int argc, char** argv) {
   using flopmeter::Dtype;
-  CLI::App app{"Measures the matmul rate that this machine reaches through torch, for each dtype",
-               "flopmeter-peak"};
+  CLI::App app{"Measure the matmul rate of this machine with torch, per dtype", "flopmeter-peak"};
   std::vector<std::string> names;
   double seconds = 4;
   bool json = false;
   bool keep = true;
-  app.add_option("--dtype", names, "fp64, fp32, bf16, fp16 or int8; all of them unless given");
-  app.add_option("--seconds", seconds, "time for each dtype")->check(CLI::PositiveNumber);
+  app.add_option("--dtype", names, "fp64, fp32, bf16, fp16, or int8 (all)");
+  app.add_option("--seconds", seconds, "time per dtype")->check(CLI::PositiveNumber);
   app.add_flag("--json", json, "print one JSON object");
-  app.add_flag("!--no-cache", keep, "do not keep the result for later runs");
+  app.add_flag("!--no-cache", keep, "do not store the result for later runs");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -31,7 +30,7 @@ int main(int argc, char** argv) {
     const auto dtype = flopmeter::parse_dtype(name);
     if (!dtype) {
       std::fprintf(stderr,
-                   "flopmeter-peak: '%s' is no dtype; use fp64, fp32, bf16, fp16 or int8\n",
+                   "flopmeter-peak: '%s' is not a dtype; use fp64, fp32, bf16, fp16, or int8\n",
                    name.c_str());
       return 2;
     }
@@ -55,7 +54,7 @@ int main(int argc, char** argv) {
       machine.peaks.push_back(*peak);
     } else {
       std::fprintf(stderr,
-                   "%-5s not measured: this torch has no such product here\n",
+                   "%-5s not measured: this torch does not support it here\n",
                    flopmeter::to_string(dtype).data());
     }
   }
@@ -63,7 +62,8 @@ int main(int argc, char** argv) {
   if (keep) {
     const auto stored = flopmeter::store_measured_peaks(machine);
     if (!stored)
-      std::fprintf(stderr, "flopmeter-peak: result not kept: %s\n", stored.error().message.c_str());
+      std::fprintf(
+          stderr, "flopmeter-peak: result not stored: %s\n", stored.error().message.c_str());
   }
   if (json) {
     std::puts(flopmeter::to_json(machine).c_str());

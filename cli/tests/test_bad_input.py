@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong use of the program: exit code 2 and one line that names the thing, the place and the recommendation."""
+"""Wrong usage: exit code 2 and one line that names the thing, the place, and what to do."""
 import json
 import os
 import subprocess
@@ -35,16 +35,16 @@ def assert_refused(done, *words):
     (["estimate", "llama-3-8b", "--batch", "1.5"], ["--batch", "1.5"]),
     (["estimate", "llama-3-8b", "--seq-len", "8", "--seq-lens", "1,2"], ["--seq-lens", "--seq-len"]),
     (["estimate", "llama-3-8b", "--seq-lens", "1,x"], ["--seq-lens", "'x'"]),
-    (["estimate", "llama-3-8b", "--device", "h1000"], ["h1000", "--peak"]),
+    (["estimate", "llama-3-8b", "--device", "h1000"], ["h1000", "flopmeter peak"]),
     (["estimate", "llama-3-8b", "--device", "v100 sxm2 32gb", "--dtype", "bf16"], ["bf16", "V100", "fp16"]),
     (["estimate", "llama-3-8b", "--dtype", "bf17"], ["bf17", "fp8"]),
     (["estimate", "llama-3-8b", "--peak", "fast"], ["--peak", "fast", "TFLOP/s"]),
     (["estimate", "llama-3-8b", "--step-time", "-1"], ["--step-time", "-1"]),
     (["estimate", "llama-3-8b", "--step-time", "1", "--tokens-per-second", "5"], ["--tokens-per-second"]),
     (["estimate", "llama-3-8b", "--convention", "megatrom"], ["megatrom", "did you mean megatron"]),
-    (["estimate", "llama-3-8b", "--trainable", "lora"], ["--trainable", "lora:RANK"]),
+    (["estimate", "llama-3-8b", "--trainable", "lora"], ["--trainable is 'lora'", "lora:RANK"]),
     (["estimate", "llama-3-8b", "--image-grid-thw", "1,2"], ["--image-grid-thw", "t,h,w"]),
-    (["estimate", "llama-3-8b", "--image-grid-thw", "1,32,32"], ["no vision tower"]),
+    (["estimate", "llama-3-8b", "--image-grid-thw", "1,32,32"], ["--image-grid-thw does not apply", "no vision tower"]),
     (["estimate", "llama-3-8b", "--recompute", "some"], ["--recompute", "selective"]),
     (["estimate", "llama-3-8b", "--sparse"], ["--sparse", "--device"]),
     (["estimate", "llama-3-8b", "--sparse", "--device", "v100 sxm2 32gb", "--dtype", "fp16"], ["--sparse", "V100", "fp16"]),
@@ -56,6 +56,8 @@ def assert_refused(done, *words):
     (["estimate", "llama-3-8b", "--mtp"], ["--mtp", "llama-3-8b"]),
     (["estimate", "meta-llama/Llama-3-9B"], ["did you mean llama-3-8b"]),
     (["conventions", "palmm"], ["palmm", "did you mean palm"]),
+    (["ops", "mm"], ["'mm'", "did you mean aten::mm"]),
+    (["models", "lama", "--families"], ["did you mean llama"]),
     (["fly"], ["fly", "--help"]),
 ])
 def test_wrong_use_is_refused_in_one_line(arguments, words):
@@ -76,7 +78,7 @@ def test_a_wrong_configuration_is_refused_by_its_key(tmp_path, change, words):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "nul", "{" * 500, '{"a":' * 300, "\x00\xff", '"x"'])
-def test_text_that_is_no_configuration_is_refused(tmp_path, text):
+def test_text_that_is_not_a_configuration_is_refused(tmp_path, text):
     path = tmp_path / "config.json"
     path.write_text(text)
     assert_refused(run("estimate", path), "config.json")
@@ -84,17 +86,17 @@ def test_text_that_is_no_configuration_is_refused(tmp_path, text):
 
 def test_an_unknown_convention_is_named_before_the_run_is_read(tmp_path):
     (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/1", "run_id": "00c0ffee00c0ffee"}')
-    assert_refused(run("recompute", tmp_path, "--convention", "megatrom"), "megatrom", "did you mean megatron")
-    without = run("recompute", tmp_path, "--convention", "megatron")
+    assert_refused(run("recount", tmp_path, "--convention", "megatrom"), "megatrom", "did you mean megatron")
+    without = run("recount", tmp_path, "--convention", "megatron")
     assert without.returncode == 1 and "does not hold the model's configuration" in without.stderr
 
 
 @pytest.mark.parametrize("command", ["ranks", "diagnose"])
-def test_a_damaged_run_json_is_said_in_one_line(tmp_path, command):
+def test_a_damaged_run_json_is_reported_in_one_line(tmp_path, command):
     (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/1", ')
     (tmp_path / "records_20240129_103000.rank0.jsonl").touch()
-    said = run(command, tmp_path).stderr.splitlines()
-    assert said[0].startswith(f"flopmeter: {tmp_path}/run.json is damaged")
+    lines = run(command, tmp_path).stderr.splitlines()
+    assert lines[0].startswith(f"flopmeter: {tmp_path}/run.json is damaged")
 
 
 def test_hostile_names_reach_the_terminal_as_text():

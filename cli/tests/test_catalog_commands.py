@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `estimate`, `models` and `devices` print: numbers as numbers, names as people write them."""
+"""`estimate`, `models`, and `devices`: numbers are numbers, names are accepted in every common form."""
 import json
 import os
 import subprocess
@@ -29,7 +29,7 @@ def test_a_published_number_is_parameters_and_buffers():
     assert "published" not in run("estimate", "llama-3-8b")
 
 
-def test_buffers_of_a_configuration_nobody_published_are_not_known(tmp_path):
+def test_buffers_of_an_unpublished_configuration_are_unknown(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({
         "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -37,21 +37,32 @@ def test_buffers_of_a_configuration_nobody_published_are_not_known(tmp_path):
     assert ask("estimate", path)["model"]["parameters"]["buffers"] is None
 
 
-def test_the_device_that_was_taken_is_told():
+def test_the_selected_device_is_shown():
     assert "on H100 SXM5 80GB: 989 TFLOP/s bf16 (" in run("estimate", "gpt-2", "--device", "h100_80gb")
     assert "on 8 x H100 PCIe: 756 TFLOP/s bf16 each (" in run("estimate", "gpt-2", "--device", "h100_pcie", "--devices", 8)
 
 
-def test_an_assumed_length_is_told():
-    assert "no --seq-len given: 2,048 tokens a sequence are assumed" in run("estimate", "gpt-2")
-    assert "assumed" not in run("estimate", "gpt-2", "--seq-len", 2048)
-    assert "assumed" not in run("estimate", "gpt-2", "--seq-lens", "7,9")
+def test_an_assumed_length_is_shown():
+    assert "no --seq-len: assuming 2,048 tokens per sequence" in run("estimate", "gpt-2")
+    assert "assuming" not in run("estimate", "gpt-2", "--seq-len", 2048)
+    assert "assuming" not in run("estimate", "gpt-2", "--seq-lens", "7,9")
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "LLAMA3_8B", "meta-llama/Meta-Llama-3-8B", "Llama-3/3.1-8B"])
 def test_a_model_is_listed_under_every_name(name):
     (row,) = ask("models", name)
     assert (row["name"], row["parameters"]) == ("llama-3-8b", 8030261248)
+
+
+def test_families_are_listed_with_the_types_they_read():
+    rows = {row["name"]: row for row in ask("models", "--families")}
+    assert len(rows) >= 67 and "LlamaForCausalLM" in rows["llama"]["types"].split()
+    (row,) = ask("models", "llama", "--families")
+    assert row == rows["llama"]
+
+
+def test_run_help_fits_on_one_screen():
+    assert len(run("run", "--help").splitlines()) <= 24
 
 
 def test_numbers_of_devices_are_numbers():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``flopmeter doctor`` says what is here, and of what is not, why and what to do."""
+"""``flopmeter doctor`` lists what is available and, for what is missing, the reason and what to do."""
 
 import ctypes
 import json
@@ -22,12 +22,12 @@ def doctor(*arguments):
 
 @pytest.fixture(scope="module")
 def checks():
-    told = json.loads(doctor("--json", "--python", sys.executable))
-    assert told["schema"] == "flopmeter.doctor/1"
-    return {check["name"]: check for check in told["checks"]}
+    report = json.loads(doctor("--json", "--python", sys.executable))
+    assert report["schema"] == "flopmeter.doctor/1"
+    return {check["name"]: check for check in report["checks"]}
 
 
-def test_every_line_says_what_or_why(checks):
+def test_every_line_has_a_detail(checks):
     assert all(check["detail"] for check in checks.values())
     assert all(check["recommendation"] is None for check in checks.values() if check["ok"])
 
@@ -43,7 +43,7 @@ LIBRARIES = {"NVML": "libnvidia-ml.so.1", "MPI": "libmpi.so.40", "MPI adapter": 
 
 
 @pytest.mark.parametrize(("name", "file"), LIBRARIES.items())
-def test_libraries_are_there_where_they_load(checks, name, file):
+def test_libraries_are_available_if_they_load(checks, name, file):
     try:
         ctypes.CDLL(file)
     except OSError:
@@ -52,7 +52,7 @@ def test_libraries_are_there_where_they_load(checks, name, file):
         assert checks[name]["ok"]
 
 
-def test_a_python_that_does_not_run_is_a_line_and_no_failure():
+def test_a_python_that_does_not_run_is_reported_without_a_failure():
     lines = doctor("--python", "/no/such/python").splitlines()
     assert lines[0].startswith("missing") and "/no/such/python" in lines[0] and "--python" in lines[0]
     assert len(lines) > 5

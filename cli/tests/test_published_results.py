@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published results asked of the program in the words of their source: names of models, devices and dtypes as printed."""
+"""Published results are reproduced with the names of models, devices, and dtypes as their sources print them."""
 import json
 import os
 import subprocess
@@ -31,7 +31,7 @@ def rates(*arguments):
 
 
 @pytest.mark.parametrize("row", sample())
-def test_a_result_comes_out_as_published(row):
+def test_a_published_result_is_reproduced(row):
     name, _, remark = row["model"].partition(" (")
     tokens = row["tokens_per_s_per_gpu"] * row["device_count"]
     common = ["--seq-len", row["seq_len"] or 4096, "--devices", row["device_count"], "--tokens-per-second", tokens]
@@ -46,7 +46,7 @@ def test_a_result_comes_out_as_published(row):
         assert 100 * ours["mfu"] == pytest.approx(row["reported_mfu"], rel=0.02)
 
 
-def test_a_configuration_comes_out_as_published(tmp_path):
+def test_a_published_configuration_is_reproduced(tmp_path):
     row = next(row for row in ROWS if row["id"].startswith("mosaic") and row["recompute"] == "full")
     config = tmp_path / "config.json"
     config.write_text(json.dumps({
