@@ -1,6 +1,7 @@
 # flopmeter_module(<name> SOURCES ... [DEPENDS ...] [PRIVATE ...]): one library, one include root, one test binary.
 #
-# DEPENDS lists modules of lower layers. PRIVATE lists third-party libraries, which must not appear in public headers.
+# DEPENDS lists modules that the public headers include. PRIVATE lists modules and third-party libraries that only the
+# sources include: users of this module do not see their headers.
 function(flopmeter_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-missing-field-initializers
@@ -50,7 +51,9 @@ function(flopmeter_module name)
   target_include_directories(${target} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include)
   target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
   set_property(GLOBAL APPEND PROPERTY FLOPMETER_MODULES ${name})
-  set_property(GLOBAL APPEND PROPERTY FLOPMETER_PRIVATE ${arg_PRIVATE})
+  set(third_party ${arg_PRIVATE})
+  list(FILTER third_party EXCLUDE REGEX "^flopmeter::")
+  set_property(GLOBAL APPEND PROPERTY FLOPMETER_PRIVATE ${third_party})
   set_property(GLOBAL APPEND PROPERTY FLOPMETER_INCLUDES ${CMAKE_CURRENT_SOURCE_DIR}/include)
   flopmeter_header_checks(${target})
 

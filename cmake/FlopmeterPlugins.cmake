@@ -32,5 +32,7 @@ ${entries}  });
 
 }  // namespace flopmeter
 ")
+  # Only the table refers to a plug-in, so its symbols stay inside the library or program.
+  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -fvisibility=hidden)
   set(${out} ${sources} ${table} PARENT_SCOPE)
 endfunction()
