@@ -30,12 +30,16 @@ def tree(tmp_path):
     write(tmp_path, "src/report/src/page.cpp", "#include <flopmeter/http/server.h>\n")
     write(tmp_path, "src/adapters/torch/include/flopmeter/torch/op_counter.h", "#include <flopmeter/core/units.h>\n")
     write(tmp_path, "src/catalog/CMakeLists.txt", "flopmeter_module(catalog\n  DEPENDS flopmeter::core)\n")
+    write(tmp_path, "src/catalog/src/ops.cpp", '#include "cost.h"\n#include <flopmeter/catalog/ops.h>\n')
+    write(tmp_path, "src/catalog/src/cost.h", "#pragma once\n")
     write(tmp_path, "tests/end_to_end.cpp", "#include <flopmeter/torch/op_counter.h>\n")
+    write(tmp_path, "python/flopmeter/__init__.py", "from flopmeter import compat\n")
+    write(tmp_path, "python/flopmeter/compat/flags.py", "from flopmeter.integrations import megatron\n")
     return tmp_path
 
 
 def test_layers_accept_includes_that_point_down(tree):
-    assert run("check_layers.py", tree) == (0, "layers: every include and link line points down\n")
+    assert run("check_layers.py", tree) == (0, "layers: every include, link line, and import points down\n")
 
 
 @pytest.mark.parametrize("path, include, message", [
@@ -47,12 +51,46 @@ def test_layers_accept_includes_that_point_down(tree):
     ("src/core/src/units.cpp", '"../../catalog/include/flopmeter/catalog/ops.h"', "which is above it"),
     ("src/core/tests/units_test.cpp", "<flopmeter/catalog/ops.h>", "which is above it"),
     ("src/core/src/units.cpp", "<flopmeter/nowhere/x.h>", "no module owns this header"),
+    ("src/sinks/src/csv.cpp", '"../../catalog/src/cost.h"', "a header of src/catalog by its path"),
+    ("src/sinks/tests/csv_test.cpp", '"../../catalog/src/cost.h"', "a header of src/catalog by its path"),
 ])
 def test_layers_report_the_line_of_an_upward_include(tree, path, include, message):
     write(tree, path, f"#include <vector>\n#include {include}\n")
     code, out = run("check_layers.py", tree)
     assert code == 1
     assert out.startswith(f"{path}:2: ") and message in out
+
+
+@pytest.mark.parametrize("link, message", [
+    ("flopmeter_module(sinks SOURCES a.cpp\n  DEPENDS flopmeter_core)", "bare target flopmeter_core; link flopmeter::core"),
+    ("target_link_libraries(flopmeter_sinks\n  PRIVATE flopmeter_monitor)", "bare target flopmeter_monitor"),
+    ("flopmeter_module(sinks SOURCES a.cpp\n  DEPENDS flopmeter::nowhere)", "no module is called nowhere"),
+    ("flopmeter_module(sinks SOURCES a.cpp\n  PRIVATE flopmeter::monitor)", "which is above it"),
+])
+def test_layers_report_the_line_of_a_wrong_link(tree, link, message):
+    write(tree, "src/sinks/CMakeLists.txt", link + "\n")
+    code, out = run("check_layers.py", tree)
+    assert code == 1
+    assert out.startswith("src/sinks/CMakeLists.txt:2: ") and message in out
+
+
+def test_layers_report_a_folder_that_is_not_a_module(tree):
+    write(tree, "src/extra/CMakeLists.txt", "flopmeter_module(extra SOURCES a.cpp)\n")
+    code, out = run("check_layers.py", tree)
+    assert code == 1 and out.startswith("src/extra/CMakeLists.txt:1: src/extra is not a module of LAYERS")
+
+
+@pytest.mark.parametrize("path, statement", [
+    ("monitor.py", "from flopmeter.launcher import attach"),
+    ("monitor.py", "import flopmeter.compat"),
+    ("torch/hooks.py", "from flopmeter import integrations"),
+    ("integrations/hf.py", 'importlib.import_module("flopmeter.compat.flags")'),
+    ("launcher/attach.py", "from flopmeter.integrations.hf import Callback"),
+])
+def test_layers_report_the_line_of_an_upward_import(tree, path, statement):
+    write(tree, f"python/flopmeter/{path}", f"import importlib\n\n\ndef f():\n    {statement}\n")
+    code, out = run("check_layers.py", tree)
+    assert code == 1 and out.startswith(f"python/flopmeter/{path}:5: ")
 
 
 def test_layers_report_the_line_of_an_upward_link(tree):
