@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the Markdown files: relative links must exist, and translations must match the English page.
+"""Checks the Markdown files: links, paths, and commands must exist, and translations must match the English page.
 
 Usage: check_docs.py [ROOT]
 
@@ -19,6 +19,8 @@ LINK = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"\s*(?:#|//) .*$", re.MULTILINE)
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"^(?:benchmarks|cli|cmake|docs|examples|python|src|tests|tools)/[\w./*-]*$")
+COMMAND = re.compile(r"^(?:\$ )?flopmeter ([a-z]+)\b", re.MULTILINE)
 NUMBER = re.compile(r"[-+−]?\d[\d,.]*(?:\.\d+)?")
 
 
@@ -36,6 +38,24 @@ def check_links(root, name):
         path, _, _ = target.partition("#")
         if path and "://" not in path and not (root / name).parent.joinpath(path).exists():
             yield f"{name}: broken link: {target}"
+
+
+def check_paths(root, name, text):
+    """Paths in inline code, relative to the root or the page, must exist; a star matches any name."""
+    folders = [root, (root / name).parent]
+    for path in INLINE_CODE.findall(FENCE.sub("", text)):
+        if PATH.match(path) and not any(any(folder.glob(path.rstrip("/"))) for folder in folders):
+            yield f"{name}: {path} does not exist"
+
+
+def check_commands(root, name, text):
+    """Commands of flopmeter must be in the command-line reference."""
+    reference = root / "docs" / "reference" / "cli.md"
+    if reference.exists():
+        known = re.findall(r"^## flopmeter (\w+)$", reference.read_text(), re.MULTILINE)
+        code = "\n".join(FENCE.findall(text) + INLINE_CODE.findall(text))
+        for command in sorted(set(COMMAND.findall(code)) - set(known)):
+            yield f"{name}: flopmeter {command} does not exist"
 
 
 def sections(text):
@@ -84,8 +104,11 @@ def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     names = tracked(root)
     offenses = [offense for name in names for offense in check_links(root, name)]
+    for name in names:
+        text = (root / name).read_text()
+        offenses += [*check_paths(root, name, text), *check_commands(root, name, text)]
     offenses += [offense for name in names if name.endswith(SUFFIX) for offense in check_translation(root, name)]
-    print("\n".join(offenses) if offenses else f"docs: {len(names)} pages have valid links and translations")
+    print("\n".join(offenses) if offenses else f"docs: {len(names)} pages are in order")
     return 1 if offenses else 0
 
 
