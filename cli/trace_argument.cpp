@@ -127,7 +127,7 @@ Result<TraceReport> read_trace_arguments(const std::vector<std::string>& paths,
   if (reports.empty()) return first_error;
   complete_ranks(reports, (*files).size() - unread.size());
   TraceReport report = merge_ranks(std::move(reports));
-  for (std::string& message : unread) report.notes.push_back("left out: " + std::move(message));
+  for (std::string& message : unread) report.notes.push_back("skipped: " + std::move(message));
   return report;
 }
 

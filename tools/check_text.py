@@ -28,12 +28,15 @@ UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 PENDING = [
     "cli", "docs/reference", "python", "src/adapters", "src/analysis", "src/core",
     "src/monitor", "src/report", "src/runstore", "src/sinks",
-    "tests/e2e", "tests/faults", "tests/simgpu", "tests/trace",
+    "tests/e2e", "tests/faults",
 ]
 # Input data, and this list itself.
 NOT_PROSE = re.compile(
     r"^LICENSE$|^tools/check_text\.py$|^tests/seeds/samples/|^tests/fuzz/.*corpus/|^src/catalog/configs/|"
     r"(^|/)data/|\.csv$|\.svg$|\.png$|\.min\.js$")
+
+# Names in data files of other projects.
+FOREIGN_NAMES = re.compile(r"kernel_time_under_priced_ops_us")
 
 # A word matches whole words and whole parts of snake_case identifiers. Values are what to write instead.
 WORDS = {
@@ -128,6 +131,7 @@ def banned_phrases(name, lines):
     if NOT_PROSE.search(name):
         return
     for number, line in enumerate(lines, 1):
+        line = FOREIGN_NAMES.sub("", line)
         if not ANY_BANNED.search(line):
             continue
         for pattern, use in BANNED:

@@ -57,7 +57,7 @@ def test_an_exposed_loader_is_data_wait_and_a_hidden_one_is_not():
     assert hidden.phases["data"] < 0.005
 
 
-def test_exposed_copies_are_those_that_nothing_hides():
+def test_exposed_copies_are_those_without_overlap():
     bytes_per_step = 4 * 1024 * 1536 * 2  # at 1 GB/s
     assert run("copy_pinned", steps=5).mean(1).copies == pytest.approx(bytes_per_step / 1e9, rel=0.02)
     assert run("copy_prefetch", steps=6).mean(2).copies < 1e-3
@@ -70,7 +70,7 @@ def test_a_slow_network_exposes_communication():
     assert slow.busy == pytest.approx(fast.busy, rel=1e-6)
 
 
-def test_phases_outside_steps_are_apart():
+def test_out_of_step_phases_are_separate():
     truth = run("evaluation", steps=6, evaluate_every=2)
     assert [(name, after) for name, _, after in truth.out_of_step] == [("evaluation", 1), ("evaluation", 3), ("evaluation", 5)]
     assert all("evaluation" not in step.phases for step in truth.steps)

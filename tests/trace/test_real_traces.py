@@ -178,7 +178,7 @@ def test_two_ranks_are_put_side_by_side():
     files = [row["file"] for name, row in expected().items() if name.startswith("hta_sampled_rank")]
     report = trace_json(*[FOLDER / file for file in files])
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
-    assert report["straggler"] is None  # they only send and receive, which nobody else waits for
+    assert report["straggler"] is None  # only send and receive, so no other rank waits
 
 
 def test_every_sample_gives_text():

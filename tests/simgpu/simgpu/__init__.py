@@ -33,18 +33,18 @@ def mark(name):
 
 
 def reset():
-    """Forgets kernels, calls, and marks; the device itself goes on."""
+    """Clears kernels, calls, and marks; the device keeps running."""
     _C.reset_log()
 
 
 def truth():
-    """What happened since the last reset, after waiting for the device."""
+    """Truth since the last reset, after waiting for the device."""
     _C.drain()
     return Truth(_C.intervals(), _C.calls(), _C.marks(), settings())
 
 
 def counters():
-    """How often each call that is no launch was made since the last reset; see Truth.counters."""
+    """Number of calls other than launches since the last reset; see Truth.counters."""
     return truth().counters()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What really happened on the simulated device, per step and phase of the script.
+"""Truth about the simulated device, per step and phase of the script.
 
 The script places marks. Mark `step` begins a step; every other mark begins a phase that lasts to the next mark.
 A mark's device time is when an event recorded there would be reached.
@@ -30,7 +30,7 @@ class Activity:
     copies: float = 0.0  # exposed: only copies between host and device run
     idle: float = 0.0
     idle_by: dict = field(default_factory=dict)  # cause: seconds
-    idle_after_synchronization: float = 0.0  # idle stretches that begin while the host waits
+    idle_after_synchronization: float = 0.0  # idle time that begins while the host waits
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Truth:
                 step.synchronization_seconds += (call.end - call.begin) / 1e9
 
     def activity(self, begin, end):
-        """What the device did between two times (ns of the monotonic clock)."""
+        """Activity of the device between two times (ns of the monotonic clock)."""
         result = Activity(seconds=(end - begin) / 1e9)
         first = max(0, bisect.bisect_right(self._segments, (begin, float("inf"))) - 1)
         for start, stop, state in self._segments[first:]:
@@ -152,9 +152,9 @@ class Truth:
         return total
 
     def counters(self, in_steps=False):
-        """How often each call that is no launch was made; those during a capture once more as `…_during_capture`.
+        """Number of calls other than launches; those during a capture also count as `…_during_capture`.
 
-        With `in_steps`, only calls after the first mark `step`, so without those of the set-up.
+        With `in_steps`, only calls after the first mark `step`, without those of the setup.
         """
         begin = next((mark.host for mark in self.marks if mark.name == "step"), 0) if in_steps else 0
         counts = {}
@@ -206,7 +206,7 @@ def _segments(kernels):
 
 
 def _host_timeline(marks, calls):
-    """What the host did: (begin, cause of idle time meanwhile), in order."""
+    """Activity of the host: (begin, cause of idle time), in order."""
     begins = [mark.host for mark in marks]
     timeline = [(mark.host, _cause(mark.name)) for mark in marks]
     for call in calls:

@@ -24,7 +24,7 @@ double pairs(const Tensor& query, const Tensor& key, bool causal) {
   const double square = std::min(rows, columns);
   return square * (square + 1) / 2 + (rows - square) * columns;
 }
-/// FLOPs of one product over all pairs, per 2 operations and element of the head.
+/// FLOPs of one matmul over all pairs, per 2 operations and element of the head.
 double product(const Tensor& query, const Tensor& key, bool causal) {
   return 2 * static_cast<double>(query.size(0) * query.size(1) * query.size(3)) *
          pairs(query, key, causal);
@@ -81,7 +81,7 @@ Forward forward(const Tensor& query,
   return {out, logsumexp, Tensor(), Tensor(), query.size(2), key.size(2), seed, offset, Tensor()};
 }
 
-/// 5 products where forward has 2: the scores are computed again.
+/// 5 matmuls, forward has 2: the scores are recomputed.
 std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor& grad,
                                                     const Tensor& query,
                                                     const Tensor& key,
@@ -144,7 +144,7 @@ int64_t choose(const Tensor& query,
                bool,
                std::optional<double>,
                bool grouped) {
-  // What the CPU's flash attention does not compute stays with the math kernels.
+  // The math kernels handle what the CPU's flash attention does not support.
   const bool fused = settings().fused_attention != 0 && query.dim() == 4 && dropout == 0 &&
                      !grouped && !(mask && mask->requires_grad());
   return static_cast<int64_t>(fused ? at::SDPBackend::overrideable : at::SDPBackend::math);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python sees of the simulated device.
+// Python bindings of the simulated device.
 #include "timeline.h"
 
 #include <pybind11/pybind11.h>

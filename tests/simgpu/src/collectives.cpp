@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A c10d backend whose collectives run on a communication stream of their own, as NCCL's do.
+// A c10d backend whose collectives run on a separate communication stream, as in NCCL.
 //
 // In a group of one process a collective takes as long as among `simulated_world` ranks. In a
 // larger group it starts when the last rank is ready: the ranks exchange these times, and small or

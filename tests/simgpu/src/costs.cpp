@@ -11,7 +11,7 @@ double numel(const at::Tensor& tensor) {
   return static_cast<double>(tensor.numel());
 }
 
-/// 2mnk of the product a·b, which may have batch dimensions.
+/// 2mnk of the matmul a·b, which may have batch dimensions.
 double matmul(const at::Tensor& a, const at::Tensor& b) {
   return 2 * numel(a) * static_cast<double>(b.size(-1));
 }
@@ -25,7 +25,7 @@ double flops_of(std::string_view name, c10::ArrayRef<c10::IValue> arguments) {
   return 0;
 }
 
-/// Operators that read as much as they write, however large the table is.
+/// Operators that read as much as they write, independent of the size of the table.
 bool reads_rows(std::string_view name) {
   static constexpr std::array<std::string_view, 5> names{
       "embedding", "index_select", "gather", "index", "take"};

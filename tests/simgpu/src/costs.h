@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator costs: FLOPs of matmuls, bytes of everything.
+// Cost of an operator: FLOPs of matmuls, bytes of all tensors.
 #pragma once
 
 #include "timeline.h"
@@ -13,7 +13,7 @@
 
 namespace simgpu {
 
-/// All tensors in `value`: a tensor, an optional one, or a list. Undefined ones are left out.
+/// All tensors in `value`: a tensor, an optional one, or a list. Undefined tensors are skipped.
 void append_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors);
 
 /// Bytes of the distinct elements of a tensor; an expanded dimension counts once.

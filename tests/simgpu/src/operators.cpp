@@ -37,7 +37,7 @@ at::Tensor allocate(const Shape& shape) {
       shape.sizes, shape.strides, at::device(at::Device(on_device, 0)).dtype(shape.dtype));
 }
 
-/// What a call with one signature returns.
+/// Results of a call with one signature.
 struct Plan {
   struct Result {
     int64_t argument = -1;  // the result is this argument
@@ -235,7 +235,7 @@ void run_operator(const c10::OperatorHandle& op, Stack* stack) {
   }
   torch::jit::drop(*stack, count);
   for (const auto& [i, shape] : plan->resized) arguments[i].toTensor().resize_(shape.sizes);
-  std::vector<at::Tensor> made;  // results that are no argument
+  std::vector<at::Tensor> made;  // results other than arguments
   for (const Plan::Result& result : plan->results) {
     if (result.argument >= 0) {
       stack->push_back(arguments[static_cast<size_t>(result.argument)]);
@@ -262,8 +262,7 @@ void run_operator(const c10::OperatorHandle& op, Stack* stack) {
                   values_are_on() ? value_task(op, arguments, made) : std::function<void()>());
 }
 
-/// Operators with a CPU kernel that are no kernel of this device; views.cpp, copies.cpp,
-/// attention.cpp have them.
+/// Operators with a CPU kernel that views.cpp, copies.cpp, and attention.cpp implement instead.
 bool is_written_by_hand(const std::string& name) {
   static const std::set<std::string> names{
       "aten::empty.memory_format",

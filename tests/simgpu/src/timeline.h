@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated device: its settings, its timeline, and what it remembers.
+// The simulated device: settings, timeline, and log.
 //
-// Nothing runs in the background. A launch computes at once when its kernel starts and ends; an
-// event is a point in time; to synchronize is to sleep until that time. So kernel intervals are
-// exact on a loaded machine.
+// Nothing runs in the background. A launch immediately computes the start and end of its kernel; an
+// event is a point in time; a synchronization sleeps until that time. Therefore kernel intervals
+// are exact on a loaded machine.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ std::vector<std::string> setting_names();
 enum class Kind : uint8_t { kernel, host_to_device, device_to_host, communication };
 std::string_view name_of(Kind kind);
 
-/// What a launch asks for.
+/// Request of a launch.
 struct Kernel {
   std::string name;
   Kind kind = Kind::kernel;
@@ -73,7 +73,7 @@ struct Kernel {
   Time fixed = 0;
 };
 
-/// What the device did: a kernel's interval.
+/// Interval of a kernel on the device.
 struct Interval {
   std::string name;
   int64_t stream;
@@ -85,7 +85,7 @@ struct Interval {
   int64_t thread;
 };
 
-/// A call of the host that is no launch: synchronizations, event records, queries.
+/// A host call other than a launch: synchronization, event record, query.
 struct Call {
   std::string_view name;
   Time begin, end;
@@ -99,7 +99,7 @@ struct Event {
   Time time = 0;
   bool timing = true;
   int64_t stream = 0;
-  Graph* captured = nullptr;  // recorded during this graph's capture: no time of its own
+  Graph* captured = nullptr;  // recorded during this graph's capture: has no time
   int64_t captured_index = -1;
 };
 
@@ -146,7 +146,7 @@ class Device {
   // Events.
   void record(Event& event, int64_t stream);
   void block(const Event& event, int64_t stream);
-  /// What `to` gets from now on waits for what `from` has; no event is logged.
+  /// Later work of `to` waits for the work of `from`; no event is logged.
   void join(int64_t from, int64_t to);
   bool query(const Event& event);
   void synchronize(const Event& event);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the simulated device reaches other backends without being noticed by whoever intercepts
-// operators.
+// Access to other backends that operator interceptors do not see.
 #pragma once
 
 #include <ATen/core/Tensor.h>
