@@ -116,6 +116,20 @@ std::string collective_table(const DeviceReport& report) {
   return "collectives\n" + table.text();
 }
 
+std::string finding_list(const DeviceReport& report) {
+  std::string text;
+  int number = 0;
+  for (const TraceFinding& finding : report.findings) {
+    const std::string start = std::to_string(++number) + ". ";
+    text += paragraph(bold(start),
+                      bold(finding.rule) + "  " + finding.summary + " (" +
+                          share(finding.time, report.split.window) + " of the span)");
+    text += paragraph(std::string(start.size(), ' '), finding.evidence);
+    text += paragraph(std::string(start.size(), ' '), "Try: " + finding.recommendation);
+  }
+  return text.empty() ? text : "findings\n" + text;
+}
+
 std::string rank_text(const DeviceReport& report) {
   std::string text = heading(report) + "\n";
   text += bold("MFU " + or_none(report.mfu));
@@ -123,7 +137,8 @@ std::string rank_text(const DeviceReport& report) {
     text += dim("   " + percent(*report.coverage) + " of the compute time has counted FLOPs");
   text += "\n\n";
   if (report.device_index) text += time_table(report) + "\n";
-  for (const std::string& part : {step_table(report), op_table(report), collective_table(report)}) {
+  for (const std::string& part :
+       {finding_list(report), step_table(report), op_table(report), collective_table(report)}) {
     if (!part.empty()) text += part + "\n";
   }
   for (const std::string& note : report.notes) text += paragraph("note: ", note);

@@ -11,6 +11,7 @@
 #include "profile.h"
 #include "step_records.h"
 #include "steps.h"
+#include "trace_findings.h"
 #include "work.h"
 
 #include <flopmeter/trace/trace_report.h>
@@ -190,6 +191,12 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
       find_unsupported(trace, events, work, report);
     }
     make_records(trace, report);
+    report.findings = find_in_trace({.trace = trace,
+                                     .links = links,
+                                     .flops = flops,
+                                     .work = work,
+                                     .events = events,
+                                     .report = report});
     add_notes(trace, links, flops, steps, report);
     reports.push_back(std::move(report));
   }

@@ -12,7 +12,7 @@ using Field = std::string_view EventFields::*;
 
 struct Key {
   std::string_view name;
-  Field field;
+  Field field;  ///< null for the arguments, each of which has a field
 };
 
 constexpr auto event_keys = std::to_array<Key>({{"ph", &EventFields::phase},
@@ -21,7 +21,8 @@ constexpr auto event_keys = std::to_array<Key>({{"ph", &EventFields::phase},
                                                 {"pid", &EventFields::pid},
                                                 {"tid", &EventFields::tid},
                                                 {"ts", &EventFields::start},
-                                                {"dur", &EventFields::duration}});
+                                                {"dur", &EventFields::duration},
+                                                {"args", nullptr}});
 
 // torch 1.8 writes the first letter of some in lower case.
 constexpr auto argument_keys = std::to_array<Key>({
@@ -99,13 +100,14 @@ bool read_event(JsonCursor& cursor, EventFields& fields) {
   do {
     std::string_view name;
     if (!cursor.key(name)) return false;
-    if (name == "args") {
+    const Key* const key = event_table.find(name);
+    if (key != nullptr && key->field == nullptr) {
       if (!read_arguments(cursor, fields)) return false;
       continue;
     }
     std::string_view value;
     if (!cursor.value(value)) return false;
-    if (const Key* key = event_table.find(name)) fields.*(key->field) = value;
+    if (key != nullptr) fields.*(key->field) = value;
     // Flows, counters, and metadata, half of all events, end here: nothing else of them is needed.
     if (!fields.phase.empty() && fields.phase != "X") return cursor.skip_to_close(1);
   } while (cursor.take(','));
@@ -120,8 +122,7 @@ bool is_event_start(std::string_view text, std::size_t at) {
                  cursor.position()};
   std::string_view name;
   if (!key.key(name)) return false;
-  return event_table.find(name) != nullptr || name == "args" || name == "id" || name == "s" ||
-         name == "bp";
+  return event_table.find(name) != nullptr || name == "id" || name == "s" || name == "bp";
 }
 
 std::size_t find_event(std::string_view text, std::size_t from) {

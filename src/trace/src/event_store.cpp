@@ -144,15 +144,15 @@ void EventStore::add_device_event(const EventFields& fields, DeviceClass kind, E
     ++block.skipped;
     return;
   }
-  if (kind == DeviceClass::compute) {
-    kind = fields.collective.empty() ? class_of_kernel(fields.name) : DeviceClass::communication;
-  }
+  const TextId name = texts_.id(fields.name);
+  if (kind == DeviceClass::compute)
+    kind = fields.collective.empty() ? kernel_class(name) : DeviceClass::communication;
   DeviceEvent event{.start = times->start,
                     .duration = times->duration,
                     .correlation = parse_id(fields.correlation),
                     .external_id = parse_id(fields.external_id),
                     .bytes = parse_id(fields.bytes),
-                    .name = texts_.id(fields.name),
+                    .name = name,
                     .device = device_of(fields),
                     .kind = kind};
   if (!fields.collective.empty()) {
@@ -203,13 +203,18 @@ std::uint32_t EventStore::thread_of(const EventFields& fields) {
 }
 
 bool EventStore::has_flop_cost(TextId name) {
-  if (name >= costs_.size()) costs_.resize(std::size_t{name} + 1, -1);
-  std::int8_t& known = costs_[name];
-  if (known < 0) {
+  if (name >= costs_.size()) costs_.resize(std::size_t{name} + 1);
+  if (!costs_[name]) {
     const std::string_view text = texts_[name];
-    known = find_op_rule(text) != nullptr || is_old_convolution_backward(text) ? 1 : 0;
+    costs_[name] = find_op_rule(text) != nullptr || is_old_convolution_backward(text);
   }
-  return known == 1;
+  return *costs_[name];
+}
+
+DeviceClass EventStore::kernel_class(TextId name) {
+  if (name >= classes_.size()) classes_.resize(std::size_t{name} + 1);
+  if (!classes_[name]) classes_[name] = class_of_kernel(texts_[name]);
+  return *classes_[name];
 }
 
 }  // namespace flopmeter

@@ -9,6 +9,7 @@
 #include <flopmeter/trace/trace.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,10 +43,12 @@ class EventStore {
   TextId text_or_none(std::string_view text) { return text.empty() ? no_text : texts_.id(text); }
   std::uint32_t thread_of(const EventFields& fields);
   bool has_flop_cost(TextId name);
+  DeviceClass kernel_class(TextId name);
 
   TextTable texts_;
   TextTable threads_;
-  std::vector<std::int8_t> costs_;  // by name: -1 not asked yet, 0 none, 1 has a FLOP cost
+  std::vector<std::optional<bool>> costs_;  // by name: whether it has a FLOP cost; empty: not asked
+  std::vector<std::optional<DeviceClass>> classes_;  // by name of a kernel; empty: not asked
   std::string last_pid_, last_tid_;
   std::uint32_t last_thread_ = 0;
 };

@@ -94,6 +94,15 @@ struct UnsupportedOp {
   TraceNs time = 0;
 };
 
+/// A loss of time that the events of the trace prove.
+struct TraceFinding {
+  std::string rule;
+  std::string summary;  ///< one sentence
+  std::string evidence;
+  std::string recommendation;
+  TraceNs time = 0;  ///< within the span of device work that the recommendation can save at most
+};
+
 /// A collective on one rank, for comparison with the same one on other ranks.
 struct CollectiveCall {
   std::string group;
@@ -129,6 +138,7 @@ struct DeviceReport {
   std::vector<CollectiveCall> collective_calls;
   std::optional<double> mfu;  ///< of the steps, or of `span` if there are none
 
+  std::vector<TraceFinding> findings;
   std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
   std::vector<StepRecord> records;  ///< likewise
   std::vector<std::string> notes;   ///< what was skipped or is not known, one sentence each
@@ -159,8 +169,7 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
 /// Puts the ranks of one run side by side.
 TraceReport merge_ranks(std::vector<DeviceReport> ranks);
 
-/// The object that `flopmeter trace --json` prints, without its closing brace: the caller adds the
-/// budget and the findings.
+/// Members of the object that `flopmeter trace --json` prints; the caller adds the time budget.
 void write_json_members(JsonWriter& json, const TraceReport& report);
 
 }  // namespace flopmeter

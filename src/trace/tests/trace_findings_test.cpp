@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace_text.h"
+
+#include <gmock/gmock.h>
+
+namespace flopmeter {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> rules_of(const TraceText& text) {
+  std::vector<std::string> rules;
+  for (const TraceFinding& finding : text.report().findings) rules.push_back(finding.rule);
+  return rules;
+}
+
+constexpr std::string_view large_mm =
+    R"("Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["float", "float"])";
+
+TEST(TraceFindings, a_busy_device_has_none) {
+  // 137 GFLOP at 156 TFLOP/s take 881 us.
+  EXPECT_THAT(
+      rules_of(
+          TraceText{}.op("aten::mm", 0, 10, large_mm).kernel("ampere_tf32_gemm", 1, 2, 20, 1000)),
+      IsEmpty());
+}
+
+TEST(TraceFindings, pageable_copies_are_named_with_their_bytes) {
+  const DeviceReport report =
+      TraceText{}
+          .device("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 0, 50, R"("bytes": 1000000)")
+          .device("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 50, 50, R"("bytes": 1000000)")
+          .device("kernel", "k", 100, 900)
+          .report();
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].rule, "pageable_copies");
+  EXPECT_EQ(report.findings[0].time, 50000);
+  EXPECT_THAT(report.findings[0].evidence, HasSubstr("1 pageable copies"));
+}
+
+TEST(TraceFindings, fp32_matmuls_on_a_device_with_tf32_are_found) {
+  EXPECT_THAT(rules_of(TraceText{}
+                           .op("aten::mm", 0, 10, large_mm)
+                           .kernel("ampere_sgemm_128x64", 1, 2, 20, 8000)),
+              ElementsAre("tf32_off"));
+}
+
+TEST(TraceFindings, a_matmul_far_below_its_peak_is_named_with_its_shape) {
+  const DeviceReport report = TraceText{}
+                                  .op("aten::mm", 0, 10, large_mm)
+                                  .kernel("ampere_tf32_gemm", 1, 2, 20, 10000)
+                                  .report();
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].rule, "slow_matmuls");
+  EXPECT_THAT(report.findings[0].evidence, HasSubstr("aten::mm [4096,4096] [4096,4096] at 8.8 %"));
+}
+
+TEST(TraceFindings, softmax_next_to_batched_matmuls_is_unfused_attention) {
+  TraceText text;
+  text.op("aten::bmm", 0, 10).kernel("bmm", 1, 2, 20, 100);
+  text.op("aten::_softmax", 20, 10).kernel("softmax", 2, 22, 120, 100);
+  EXPECT_THAT(rules_of(text), ElementsAre("unfused_attention"));
+}
+
+TEST(TraceFindings, tiny_kernels_count_only_if_the_device_waits_for_launches) {
+  TraceText waiting;
+  TraceText queued;
+  for (int i = 0; i < 10; ++i) {
+    waiting.kernel("small", i, 20 * i, 20 * i + 8, 3);
+    queued.kernel("small", i, i, 20 + 3 * i, 3);
+  }
+  EXPECT_THAT(rules_of(waiting), ElementsAre("tiny_kernels"));
+  EXPECT_THAT(rules_of(queued), IsEmpty());
+}
+
+TEST(TraceFindings, exposed_collectives_and_transposes_are_found) {
+  EXPECT_THAT(rules_of(TraceText{}
+                           .device("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0, 100)
+                           .device("kernel", "cudnn::nchwToNhwcKernel", 100, 50)
+                           .device("kernel", "k", 150, 850)),
+              ElementsAre("exposed_collectives", "layout_transposes"));
+}
+
+}  // namespace
+}  // namespace flopmeter
