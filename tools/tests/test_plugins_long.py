@@ -23,7 +23,7 @@ KINDS = {
     "rule": ("src/analysis/rules", "padding", {'"padding"': f'"{NAME}"'}),
     "command": ("cli/commands", "rules", {'"rules"': f'"{NAME}"'}),
 }
-CONTRACTS = {"catalog": "*Contract*:*Families*:*RandomConfigs*:Devices*", "sinks": "*Contract*:*Formats*", "analysis": "*Contract*"}
+CONTRACTS = {"catalog": "*Contract*:*Families*:*RandomConfigs*:Devices*", "sinks": "*Contract*", "analysis": "*Rule*"}
 TARGETS = ["flopmeter_cli", *(f"flopmeter_{module}_tests" for module in CONTRACTS)]
 
 pytestmark = pytest.mark.long
