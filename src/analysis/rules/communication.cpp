@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 namespace {
@@ -10,15 +10,19 @@ namespace {
 constexpr double least_share = 0.05;
 
 std::optional<Finding> find(const RuleContext& context) {
-  const std::int64_t lost = context.waterfall.lost(Cause::communication);
-  if (context.share(Cause::communication) < least_share) return std::nullopt;
-  Finding finding = finding_of(context, "communication", lost, 0.9);
-  finding.summary = "collectives that nothing hides: " + context.a_step_text(lost);
+  const std::int64_t lost = context.budget.nanoseconds(causes::communication);
+  if (context.share(causes::communication) < least_share) return std::nullopt;
+  Finding finding =
+      finding_of(context, "communication", save(context, causes::communication, lost), 0.9);
+  finding.summary = "exposed communication takes " + context.per_step_text(lost);
   finding.evidence =
-      "in collectives " + duration(context.a_step(context.sums.communication)) + " a step, " +
+      "collectives take " +
+      duration(context.per_step(lost + context.budget.nanoseconds(causes::straggler))) +
+      " per step, " +
       (context.evidence.ranks.size() > 1
-           ? duration(context.a_step(Cause::straggler)) + " of it waiting for a slower rank"
-           : "waiting for a slower rank included: other ranks were not seen");
+           ? duration(context.per_step(context.budget.nanoseconds(causes::straggler))) +
+                 " of it waiting for a slower rank"
+           : "which includes waiting for slower ranks: other ranks are not known");
   finding.recommendation =
       "overlap it with backward (DistributedDataParallel does, with gradient_as_bucket_view=True "
       "and bucket_cap_mb=50..100), accumulate gradients over more micro-batches with no_sync(), "
@@ -30,7 +34,8 @@ std::optional<Finding> find(const RuleContext& context) {
 
 extern constinit const Rule rule_communication{
     .name = "communication",
-    .help = "collectives that nothing hides take part of the step",
+    .help = "exposed communication takes part of the step",
+    .cause = &causes::communication,
     .find = find,
     .fires =
         [] {

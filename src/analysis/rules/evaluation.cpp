@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 namespace {
@@ -10,16 +10,18 @@ namespace {
 constexpr double least_share = 0.10;
 
 std::optional<Finding> find(const RuleContext& context) {
-  const std::int64_t lost = context.waterfall.lost(Cause::evaluation);
-  if (context.share(Cause::evaluation) < least_share) return std::nullopt;
-  Finding finding = finding_of(context, "evaluation", lost, 0.9);
-  finding.summary =
-      "evaluation takes " + percent(context.share(Cause::evaluation)) + " of the time";
-  finding.evidence = duration({static_cast<double>(lost) / 1e9}) + " of " +
-                     duration({static_cast<double>(context.waterfall.total) / 1e9});
-  finding.recommendation = "evaluate on a fixed small subset during training, " +
-                   std::to_string(static_cast<int>(context.share(Cause::evaluation) / 0.02) + 1) +
-                   " times less often, under torch.inference_mode() and with a larger batch";
+  const auto evaluated = context.totals.other_tags.find(StepTag::evaluation);
+  if (evaluated == context.totals.other_tags.end()) return std::nullopt;
+  const double seconds = evaluated->second.seconds;
+  Finding finding = out_of_step_finding(context, "evaluation", seconds, 0.9);
+  if (*finding.share < least_share) return std::nullopt;
+  finding.summary = "evaluation takes " + percent(*finding.share) + " of the run";
+  finding.evidence = duration({seconds}) + " of evaluation and " +
+                     duration({context.totals.seconds}) + " of train steps";
+  finding.recommendation =
+      "evaluate on a fixed small subset during training, " +
+      std::to_string(static_cast<int>(*finding.share / 0.02) + 1) +
+      " times less often, under torch.inference_mode() and with a larger batch";
   return finding;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 namespace {
@@ -10,11 +10,12 @@ namespace {
 constexpr double least_share = 0.03;
 
 std::optional<Finding> find(const RuleContext& context) {
-  const std::int64_t lost = context.waterfall.lost(Cause::host_to_device);
-  if (context.share(Cause::host_to_device) < least_share) return std::nullopt;
-  Finding finding = finding_of(context, "host_to_device", lost, 0.6);
+  const std::int64_t lost = context.budget.nanoseconds(causes::host_to_device);
+  if (context.share(causes::host_to_device) < least_share) return std::nullopt;
+  Finding finding =
+      finding_of(context, "host_to_device", save(context, causes::host_to_device, lost), 0.6);
   finding.summary =
-      "copies between host and device keep the host waiting: " + context.a_step_text(lost);
+      "copies between host and device keep the host waiting: " + context.per_step_text(lost);
   finding.evidence = "aten::copy_ across devices took " + duration({context.ops.copies}) +
                      " of a profiled step on the host";
   finding.recommendation =
@@ -27,11 +28,11 @@ void copies_take(Evidence& window, double seconds) {
   for (OpProfile& profile : window.profiles) {
     profile.on_device = true;
     profile.rows.push_back({.name = "aten::copy_",
-                           .kind = OpKind::memory,
-                           .calls = 4,
-                           .self = {seconds},
-                           .phase = Phase::forward,
-                           .across_devices = true});
+                            .kind = OpKind::memory,
+                            .calls = 4,
+                            .self = {seconds},
+                            .phase = Phase::forward,
+                            .across_devices = true});
   }
 }
 
@@ -40,6 +41,7 @@ void copies_take(Evidence& window, double seconds) {
 extern constinit const Rule rule_host_to_device{
     .name = "host_to_device",
     .help = "copies between host and device hold the work up",
+    .cause = &causes::host_to_device,
     .find = find,
     .fires = [] { return example_window({}, [](Evidence& window) { copies_take(window, 0.02); }); },
     .negative =

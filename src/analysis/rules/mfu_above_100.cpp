@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 #include <algorithm>
 
@@ -10,28 +10,22 @@ namespace flopmeter {
 namespace {
 
 std::optional<Finding> find(const RuleContext& context) {
-  double highest = context.sums.recorded_mfu;
-  double hfu = 0;
-  double seconds = 0;
-  for (const StepRecord& record : context.evidence.steps) {
-    if (record.tag != StepTag::train || !record.hfu) continue;
-    hfu += *record.hfu * record.step_seconds.value;
-    seconds += record.step_seconds.value;
-  }
-  if (seconds > 0) highest = std::max(highest, hfu / seconds);
+  const double highest =
+      std::max(context.totals.mfu().value_or(0), context.totals.hfu().value_or(0));
   if (!(highest > 1)) return std::nullopt;
   Finding finding;
   finding.rule = "mfu_above_100";
   finding.confidence = 1;
-  finding.summary = "utilization is " + percent(highest) + ": no hardware does that";
-  const auto peak =
-      context.sums.own_dtype ? context.evidence.peaks.peak(*context.sums.own_dtype) : std::nullopt;
+  finding.summary = "utilization is " + percent(highest) + ": more than the peak allows";
+  const auto dtype = main_dtype(context.totals);
+  const auto peak = dtype ? context.evidence.peaks.peak(*dtype) : std::nullopt;
   finding.evidence =
-      (peak
-           ? "peak " + si(peak->value) + "FLOP/s " + std::string{to_string(*context.sums.own_dtype)}
-           : "peaks by dtype") +
-      " (" + context.evidence.peaks.device + ", " + context.evidence.peaks.source + "); FLOPs " +
-      std::string{to_string(context.evidence.steps.back().flops_source)};
+      (peak ? "peak " + si(peak->value) + "FLOP/s " + std::string{to_string(*dtype)}
+            : "peaks by dtype") +
+      " (" + context.evidence.peaks.device + ", " + context.evidence.peaks.source + ")" +
+      (context.evidence.steps.empty()
+           ? ""
+           : "; FLOPs: " + std::string{to_string(context.evidence.steps.back().flops_source)});
   finding.recommendation =
       "check the peak (--peak TFLOPS, or measure it: flopmeter peak): a dense figure for this "
       "dtype and all devices of the rank; and FLOPs that the caller gives";

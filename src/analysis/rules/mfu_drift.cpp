@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace flopmeter {
@@ -35,11 +37,13 @@ std::optional<Finding> find(const RuleContext& context) {
   const bool apart = quantile(last, 0.75) < quantile(first, 0.25);
   if (!apart || !(before > between && between > after) || after > (1 - least_fall) * before)
     return std::nullopt;
-  Finding finding;
-  finding.rule = "mfu_drift";
-  finding.mfu_points = (before - after) / before * context.waterfall.mfu;
-  finding.expected_mfu = context.waterfall.mfu + *finding.mfu_points;
-  finding.confidence = 0.7;
+  // All steps as fast as the first third.
+  const double mean =
+      std::accumulate(mfu.begin(), mfu.end(), 0.0) / static_cast<double>(mfu.size());
+  const double saved =
+      (1 - std::min(mean / before, 1.0)) * static_cast<double>(context.budget.total);
+  Finding finding = finding_of(
+      context, "mfu_drift", save(context, causes::unexplained, std::llround(saved)), 0.7);
   finding.summary = "MFU falls: " + percent(before) + " in the first third of " +
                     std::to_string(mfu.size()) + " steps, " + percent(between) +
                     " in the second, " + percent(after) + " in the last";

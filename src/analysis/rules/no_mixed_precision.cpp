@@ -2,9 +2,10 @@
 #include "../src/example_window.h"
 #include "../src/linears.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -13,39 +14,69 @@ namespace {
 
 constexpr double least_speedup = 1.3;
 
+/// Ideal time with every dtype replaced by its faster one, divided by ideal time now.
+double ideal_factor(const RuleContext& context) {
+  const PeakTable& peaks = context.evidence.peaks;
+  double now = 0;
+  double then = 0;
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    const auto flops = static_cast<double>(context.totals.hardware_flops_by_dtype[i]);
+    const auto peak = peaks.peaks[i];
+    if (!(flops > 0) || !peak) continue;
+    const auto faster = faster_dtype(peaks, static_cast<Dtype>(i));
+    now += flops / peak->value;
+    then += flops / (faster ? peaks.peak(*faster)->value : peak->value);
+  }
+  return now > 0 ? then / now : 1;
+}
+
+WhatIf in_faster_dtype(const RuleContext& context, Dtype own, Dtype faster) {
+  const double factor = ideal_factor(context);
+  WhatIf what_if{.useful_factor = factor, .dtype = faster};
+  const std::int64_t useful = context.budget.nanoseconds(causes::useful);
+  const std::int64_t below_peak = context.with_padding(causes::matmul_inefficiency);
+  std::int64_t saved = std::llround(static_cast<double>(useful + below_peak) * (1 - factor));
+  // Small matmuls gain less than the peaks promise, and attention may gain nothing.
+  if (const auto measured = saved_in(context, faster)) saved = context.all_steps(*measured);
+  const std::int64_t of_useful =
+      std::min<std::int64_t>(saved, std::llround(static_cast<double>(useful) * (1 - factor)));
+  what_if.saved = {{causes::useful, of_useful}, {causes::matmul_inefficiency, saved - of_useful}};
+  if (own == Dtype::fp64) {
+    // Every tensor becomes half as large, and with it the time to move it; autocast leaves weights
+    // and most activations as they are.
+    for (const Cause& cause : {causes::memory_bound, causes::optimizer})
+      what_if.saved.push_back({cause, context.budget.nanoseconds(cause) / 2});
+  }
+  return what_if;
+}
+
 std::optional<Finding> find(const RuleContext& context) {
-  if (!context.sums.best_dtype || !context.sums.own_dtype) return std::nullopt;
-  const auto own = context.evidence.peaks.peak(*context.sums.own_dtype);
-  const auto best = context.evidence.peaks.peak(*context.sums.best_dtype);
+  const auto dtype = main_dtype(context.totals);
+  const auto faster = dtype ? faster_dtype(context.evidence.peaks, *dtype) : std::nullopt;
+  if (!faster) return std::nullopt;
+  const auto own = context.evidence.peaks.peak(*dtype);
+  const auto best = context.evidence.peaks.peak(*faster);
   if (!own || !best || *best / *own < least_speedup) return std::nullopt;
-  const std::string name{to_string(*context.sums.best_dtype)};
-  std::int64_t lost = context.with_padding(Cause::no_mixed_precision);
-  // Small products gain less than the peaks say, and attention may gain nothing.
-  if (const auto saved = saved_in(context, *context.sums.best_dtype))
-    lost = std::llround(*saved * 1e9 * static_cast<double>(context.sums.steps));
-  // Every tensor of a run in fp64 becomes half as large, and with it the time of what moves them;
-  // autocast leaves weights and most activations as they are.
-  const bool all_tensors = *context.sums.own_dtype == Dtype::fp64;
-  if (all_tensors)
-    lost +=
-        (context.with_padding(Cause::memory_bound) + context.waterfall.lost(Cause::optimizer)) / 2;
-  Finding finding = finding_of(context, "no_mixed_precision", lost, 0.8);
-  finding.summary = "matmuls run in " + std::string{to_string(*context.sums.own_dtype)} +
+  const std::string name{to_string(*faster)};
+  const WhatIf what_if = in_faster_dtype(context, *dtype, *faster);
+  Finding finding = finding_of(context, "no_mixed_precision", what_if, 0.8);
+  const bool all_tensors = *dtype == Dtype::fp64;
+  finding.summary = "matmuls run in " + std::string{to_string(*dtype)} +
                     ", which this device computes " + fixed(*best / *own, 1) +
                     " times slower than " + name;
-  finding.evidence = std::string{to_string(*context.sums.own_dtype)} + " peak " + si(own->value) +
-                     "FLOP/s, " + name + " peak " + si(best->value) + "FLOP/s";
+  finding.evidence = std::string{to_string(*dtype)} + " peak " + si(own->value) + "FLOP/s, " +
+                     name + " peak " + si(best->value) + "FLOP/s";
   if (all_tensors)
-    finding.recommendation = "train in fp32: model.float(), inputs and torch.set_default_dtype() alike";
-  if (*context.sums.best_dtype == Dtype::fp32) return finding;
+    finding.recommendation =
+        "train in fp32: model.float(), inputs and torch.set_default_dtype() alike";
+  if (*faster == Dtype::fp32) return finding;
   const std::string device = context.ops.profiles == 0 ? "device_type"
-                             : context.ops.on_device  ? "\"cuda\""
-                                                      : "\"cpu\"";
-  finding.recommendation += std::string{all_tensors ? "; then " : ""} + "with torch.autocast(" + device +
-                    ", dtype=torch." +
-                    std::string{*context.sums.best_dtype == Dtype::bf16 ? "bfloat16" : "float16"} +
-                    ") around forward and loss" +
-                    (*context.sums.best_dtype == Dtype::fp16 ? ", with a GradScaler" : "");
+                             : context.ops.on_device   ? "\"cuda\""
+                                                       : "\"cpu\"";
+  finding.recommendation +=
+      std::string{all_tensors ? "; then " : ""} + "with torch.autocast(" + device +
+      ", dtype=torch." + std::string{*faster == Dtype::bf16 ? "bfloat16" : "float16"} +
+      ") around forward and loss" + (*faster == Dtype::fp16 ? ", with a GradScaler" : "");
   return finding;
 }
 
@@ -65,6 +96,7 @@ Evidence in_fp32(double bf16_peak) {
 extern constinit const Rule rule_no_mixed_precision{
     .name = "no_mixed_precision",
     .help = "the matmuls run in a format that the device computes slower than another",
+    .cause = &causes::matmul_inefficiency,
     .find = find,
     .fires = [] { return in_fp32(1e12); },
     .negative = [] { return in_fp32(5.5e11); }};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 namespace {
@@ -10,15 +10,16 @@ namespace {
 constexpr double least_share = 0.15;
 
 std::optional<Finding> find(const RuleContext& context) {
-  const std::int64_t lost = context.waterfall.lost(Cause::optimizer);
-  // Where launching is the larger loss, its recommendation is the same: more work a step.
-  if (context.share(Cause::optimizer) < least_share ||
-      context.waterfall.lost(Cause::launch_overhead) > lost)
+  const std::int64_t lost = context.budget.nanoseconds(causes::optimizer);
+  // If launching is the larger loss, its recommendation is the same: more work per step.
+  if (context.share(causes::optimizer) < least_share ||
+      context.budget.nanoseconds(causes::launch_overhead) > lost)
     return std::nullopt;
   // Its time does not grow with the batch: four times the batch leaves it a quarter of the share.
-  Finding finding = finding_of(context, "optimizer", lost * 3 / 4, 0.7);
-  finding.summary = "the optimizer takes " + context.a_step_text(lost);
-  finding.evidence = "optimizer phase, " + std::to_string(context.sums.steps) + " steps";
+  Finding finding =
+      finding_of(context, "optimizer", save(context, causes::optimizer, lost * 3 / 4), 0.7);
+  finding.summary = "the optimizer takes " + context.per_step_text(lost);
+  finding.evidence = "optimizer phase, " + std::to_string(context.totals.steps) + " steps";
   finding.recommendation =
       "accumulate gradients over 4 micro-batches, so that it runs a quarter as often; "
       "torch.optim.AdamW(..., fused=True); larger batches";
@@ -28,19 +29,20 @@ std::optional<Finding> find(const RuleContext& context) {
 }  // namespace
 
 extern constinit const Rule rule_optimizer{.name = "optimizer",
-                                      .help = "the optimizer takes a large part of the step",
-                                      .find = find,
-                                      .fires =
-                                          [] {
-                                            return example_window([](StepRecord& record) {
-                                              prolong(record, Phase::optimizer, 0.03);
-                                            });
-                                          },
-                                      .negative =
-                                          [] {
-                                            return example_window([](StepRecord& record) {
-                                              prolong(record, Phase::optimizer, 0.005);
-                                            });
-                                          }};
+                                           .help = "the optimizer takes a large part of the step",
+                                           .cause = &causes::optimizer,
+                                           .find = find,
+                                           .fires =
+                                               [] {
+                                                 return example_window([](StepRecord& record) {
+                                                   prolong(record, Phase::optimizer, 0.03);
+                                                 });
+                                               },
+                                           .negative =
+                                               [] {
+                                                 return example_window([](StepRecord& record) {
+                                                   prolong(record, Phase::optimizer, 0.005);
+                                                 });
+                                               }};
 
 }  // namespace flopmeter

@@ -11,17 +11,15 @@ constexpr double least_share = 0.05;
 
 std::optional<Finding> find(const RuleContext& context) {
   const auto eager = eager_attention(context);
-  if (!eager || static_cast<double>(eager->nanoseconds) <
-                    least_share * static_cast<double>(context.waterfall.total))
-    return std::nullopt;
-  Finding finding = finding_of(context, "poor_implementation", eager->nanoseconds, 0.7);
-  // The FLOPs of scores that the mask hides count for MFU now; for a fused kernel they do not.
-  *finding.expected_mfu *= 1 - eager->hidden_share;
-  finding.mfu_points = *finding.expected_mfu - context.waterfall.mfu;
-  finding.summary = std::string{"attention is made of single operators"} +
+  if (!eager || context.share(eager->nanoseconds) < least_share) return std::nullopt;
+  WhatIf what_if = save(context, causes::memory_bound, eager->nanoseconds);
+  // The FLOPs of masked scores count for MFU now; for a fused kernel they do not.
+  what_if.useful_factor = 1 - eager->hidden_share;
+  Finding finding = finding_of(context, "poor_implementation", what_if, 0.7);
+  finding.summary = std::string{"attention consists of single operators"} +
                     (eager->per_head ? ", one head after the other" : "") + ": " +
-                    context.a_step_text(eager->nanoseconds) +
-                    " beyond what its products and softmax need";
+                    context.per_step_text(eager->nanoseconds) +
+                    " more than its matmuls and softmax need";
   finding.evidence = grouped(static_cast<WideInt>(eager->softmax_calls)) +
                      " softmax operators in forward of a step and no fused attention among " +
                      grouped(static_cast<WideInt>(context.ops.calls)) + " operators";
@@ -31,7 +29,8 @@ std::optional<Finding> find(const RuleContext& context) {
   return finding;
 }
 
-OpProfileRow op(const char* name, OpKind kind, Phase phase, double seconds, std::uint64_t flops = 0) {
+OpProfileRow op(
+    const char* name, OpKind kind, Phase phase, double seconds, std::uint64_t flops = 0) {
   return {.name = name,
           .kind = kind,
           .calls = 96,
@@ -67,7 +66,8 @@ Evidence attending(bool fused) {
 
 extern constinit const Rule rule_poor_implementation{
     .name = "poor_implementation",
-    .help = "attention is made of single operators where a fused one would do",
+    .help = "attention consists of single operators instead of a fused one",
+    .cause = &causes::memory_bound,
     .find = find,
     .fires = [] { return attending(false); },
     .negative = [] { return attending(true); }};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 #include <algorithm>
 
@@ -13,8 +13,8 @@ constexpr double least_share = 0.03;
 constexpr double memory_is_short = 0.7;  // of the device's memory, without what would be kept
 
 std::optional<Finding> find(const RuleContext& context) {
-  const std::int64_t lost = context.with_padding(Cause::recompute);
-  if (context.share(Cause::recompute) < least_share) return std::nullopt;
+  const std::int64_t lost = context.with_padding(causes::recompute);
+  if (context.share(causes::recompute) < least_share) return std::nullopt;
   std::optional<std::int64_t> used;
   for (const StepRecord& record : context.evidence.steps) {
     const auto peak = record.memory_device_peak_bytes ? record.memory_device_peak_bytes
@@ -25,9 +25,11 @@ std::optional<Finding> find(const RuleContext& context) {
   const bool known = used && capacity && *capacity > 0;
   const double filled = known ? static_cast<double>(*used) / static_cast<double>(*capacity) : 0;
   if (known && filled > memory_is_short) return std::nullopt;
-  Finding finding = finding_of(context, "recompute_not_needed", lost, known ? 0.9 : 0.6);
-  finding.summary = "activations are computed again in backward: " + context.a_step_text(lost);
-  finding.evidence = percent(context.sums.recompute_flops / context.sums.hardware_flops) +
+  Finding finding = finding_of(
+      context, "recompute_not_needed", save(context, causes::recompute, lost), known ? 0.9 : 0.6);
+  finding.summary = "backward recomputes activations: " + context.per_step_text(lost);
+  finding.evidence = percent(static_cast<double>(context.totals.recompute_flops) /
+                             static_cast<double>(context.totals.hardware_flops)) +
                      " of the executed FLOPs are recompute; " +
                      (known  ? "memory is " + percent(filled) + " full at its peak"
                       : used ? "memory peaks at " + si(static_cast<double>(*used)) +
@@ -55,6 +57,7 @@ Evidence recomputing(std::int64_t used) {
 extern constinit const Rule rule_recompute_not_needed{
     .name = "recompute_not_needed",
     .help = "activations are computed again although there is memory to keep them",
+    .cause = &causes::recompute,
     .find = find,
     .fires = [] { return recomputing(std::int64_t{20} << 30U); },
     .negative = [] { return recomputing(std::int64_t{75} << 30U); }};

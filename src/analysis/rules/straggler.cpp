@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 #include <algorithm>
 #include <cmath>
@@ -65,14 +65,14 @@ double gain_of(std::span<const RankFigures> ranks, const RankFigures& typical, d
   return (now - then) / static_cast<double>(steps);
 }
 
-/// What it costs the rank that is looked at: its own time, or what that waits for others; where
-/// nobody waits, its share of what the slow one loses for all.
+/// What it costs: all ranks the gain; one rank its own time or what it waits for others, and if
+/// nobody waits, its part of what the slow one loses for all.
 double cost_of(const RankFigures& slowest, double gain, const Evidence& evidence) {
+  if (!evidence.rank || *evidence.rank == slowest.rank) return gain;
   double waited = 0;
   for (const RankFigures& rank : evidence.ranks) {
-    if (rank.rank == evidence.steps.front().rank) waited = rank.communication_seconds;
+    if (rank.rank == *evidence.rank) waited = rank.communication_seconds;
   }
-  if (evidence.steps.front().rank == slowest.rank) waited = gain;
   return std::clamp(waited, gain / static_cast<double>(evidence.ranks.size()), gain);
 }
 
@@ -91,10 +91,9 @@ std::optional<Finding> find(const RuleContext& context) {
   });
   const bool rates = rates_known(*slowest, *typical);
   const double cost = cost_of(*slowest, gain_of(ranks, *typical, lag), context.evidence);
-  const auto lost =
-      std::min<std::int64_t>(std::llround(cost * 1e9 * static_cast<double>(context.sums.steps)),
-                             context.waterfall.total / 2);
-  Finding finding = finding_of(context, "straggler", lost, rates ? 0.9 : 0.6);
+  const std::int64_t lost = std::min(context.all_steps(cost), context.budget.total / 2);
+  Finding finding =
+      finding_of(context, "straggler", save(context, causes::straggler, lost), rates ? 0.9 : 0.6);
   finding.rank = slowest->rank;
   finding.summary = "rank " + std::to_string(slowest->rank) + " is slow: it works " +
                     duration({slowest->work()}) + " a step, a typical rank " +
@@ -138,6 +137,7 @@ Evidence with_ranks(double slow_seconds) {
 extern constinit const Rule rule_straggler{
     .name = "straggler",
     .help = "one rank is slower at the same work and the others wait for it",
+    .cause = &causes::straggler,
     .find = find,
     .fires = [] { return with_ranks(0.04); },
     .negative = [] { return with_ranks(0.004); }};

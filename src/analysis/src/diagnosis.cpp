@@ -1,117 +1,249 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace flopmeter {
 namespace {
 
-constexpr double least_points = 0.01;  // MFU that a finding must be worth
-constexpr double least_part = 0.1;     // or this part of the run's MFU, where that is less
+constexpr double least_share = 0.01;  // of the time that a finding must be worth
 
-/// Findings without a size make all numbers doubtful, so they come first.
-double weight(const Finding& finding) {
-  return finding.mfu_points.value_or(2);
+std::string peak_name(const StepTotals& totals) {
+  const auto dtype = main_dtype(totals);
+  return dtype ? std::string{to_string(*dtype)} : std::string{};
+}
+
+/// Fills what a fix brings from the time that it leaves.
+void fill_what_if(Finding& finding, const StepTotals& totals, double total, double saved) {
+  const double useful = totals.mfu().value_or(0) * total * finding.useful_factor;
+  saved = std::clamp(saved, 0.0, total - useful);
+  finding.seconds = saved;
+  finding.share = saved / total;
+  finding.speedup = total > saved ? std::optional{total / (total - saved)} : std::nullopt;
+  if (totals.mfu() && total > saved) finding.mfu_then = useful / (total - saved);
+}
+
+/// All fixes: fixes of different causes add up, fixes of the same cause multiply.
+std::optional<Finding> all_together(const Diagnosis& diagnosis) {
+  std::map<std::string_view, double> left;
+  for (const BudgetLine& line : diagnosis.budget.lines)
+    left[line.cause.id] = static_cast<double>(line.nanoseconds) / 1e9;
+  const std::map<std::string_view, double> before = left;
+  Finding all;
+  all.rule = "all";
+  all.peak = diagnosis.peak;
+  int fixes = 0;
+  for (const Finding& finding : diagnosis.findings) {
+    if (finding.savings.empty()) continue;
+    ++fixes;
+    all.useful_factor *= finding.useful_factor;
+    if (finding.peak != diagnosis.peak) all.peak = finding.peak;
+    for (const Saving& saving : finding.savings) {
+      const double of = before.at(saving.cause);
+      left[saving.cause] *= 1 - std::min(1.0, saving.seconds / of);
+    }
+  }
+  if (fixes < 2) return std::nullopt;
+  double saved = 0;
+  for (const auto& [cause, seconds] : before) saved += seconds - left[cause];
+  fill_what_if(all, diagnosis.totals, static_cast<double>(diagnosis.budget.total) / 1e9, saved);
+  return all;
+}
+
+/// The largest cause other than `useful`; null if there is none.
+const BudgetLine* largest_loss(const TimeBudget& budget) {
+  for (const BudgetLine& line : budget.lines) {
+    if (line.cause != causes::useful) return &line;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-std::string RuleContext::a_step_text(std::int64_t nanoseconds) const {
-  return duration(a_step(nanoseconds)) + " of " + duration(a_step(waterfall.total)) + " a step (" +
-         percent(static_cast<double>(nanoseconds) / static_cast<double>(waterfall.total)) + ")";
+std::int64_t RuleContext::all_steps(double seconds) const {
+  return std::llround(std::clamp(seconds * static_cast<double>(totals.steps), 0.0, 9e9) * 1e9);
+}
+
+std::string RuleContext::per_step_text(std::int64_t nanoseconds) const {
+  return duration(per_step(nanoseconds)) + " of " + duration(per_step(budget.total)) +
+         " per step (" + percent(share(nanoseconds)) + ")";
+}
+
+double RuleContext::tokens_at_once() const {
+  return totals.micro_batches > 0
+             ? static_cast<double>(totals.tokens.amount) / totals.replicas / totals.token_share() /
+                   static_cast<double>(totals.micro_batches)
+             : 0;
+}
+
+std::int64_t RuleContext::samples_at_once() const {
+  const std::int64_t micro_batches = std::max<std::int64_t>(totals.micro_batches, 1);
+  return std::max<std::int64_t>(totals.samples.amount / totals.replicas / micro_batches, 1);
+}
+
+WhatIf save(const RuleContext& context, const Cause& cause, std::int64_t nanoseconds) {
+  WhatIf what_if;
+  const std::int64_t own =
+      std::clamp<std::int64_t>(nanoseconds, 0, context.budget.nanoseconds(cause));
+  if (own > 0) what_if.saved.push_back({cause, own});
+  std::int64_t others = 0;
+  for (const BudgetLine& line : context.budget.lines) {
+    if (line.cause != cause && line.cause != causes::useful) others += line.nanoseconds;
+  }
+  const double factor =
+      others > 0
+          ? std::clamp(
+                static_cast<double>(nanoseconds - own) / static_cast<double>(others), 0.0, 1.0)
+          : 0;
+  for (const BudgetLine& line : context.budget.lines) {
+    if (line.cause == cause || line.cause == causes::useful || factor == 0) continue;
+    what_if.saved.push_back(
+        {line.cause, std::llround(static_cast<double>(line.nanoseconds) * factor)});
+  }
+  return what_if;
 }
 
 Finding finding_of(const RuleContext& context,
                    std::string_view rule,
-                   std::int64_t nanoseconds,
+                   const WhatIf& what_if,
                    double confidence) {
   Finding finding;
   finding.rule = rule;
-  const Waterfall& falls = context.waterfall;
-  finding.expected_mfu = falls.mfu_without(std::min(nanoseconds, falls.total - falls.ideal));
-  finding.mfu_points = *finding.expected_mfu - context.waterfall.mfu;
   finding.confidence = confidence;
+  finding.useful_factor = what_if.useful_factor;
+  finding.peak = what_if.dtype ? std::string{to_string(*what_if.dtype)} : peak_name(context.totals);
+  double saved = 0;
+  for (const BudgetLine& line : what_if.saved) {
+    const double seconds =
+        static_cast<double>(std::min(line.nanoseconds, context.budget.nanoseconds(line.cause))) /
+        1e9;
+    if (!(seconds > 0)) continue;
+    finding.savings.push_back({std::string{line.cause.id}, seconds});
+    saved += seconds;
+  }
+  fill_what_if(finding, context.totals, static_cast<double>(context.budget.total) / 1e9, saved);
+  return finding;
+}
+
+Finding out_of_step_finding(const RuleContext& context,
+                            std::string_view rule,
+                            double seconds,
+                            double confidence) {
+  Finding finding;
+  finding.rule = rule;
+  finding.confidence = confidence;
+  finding.peak = peak_name(context.totals);
+  double total = context.totals.seconds;
+  for (const auto& [tag, tagged] : context.totals.other_tags) total += tagged.seconds;
+  finding.seconds = seconds;
+  finding.share = seconds / total;
+  finding.speedup = total / (total - seconds);
+  finding.mfu_then = context.totals.mfu();
   return finding;
 }
 
 Result<Diagnosis> diagnose(const Evidence& evidence) {
   Diagnosis diagnosis;
-  diagnosis.sums = summarize(evidence);
+  diagnosis.totals = summarize(evidence);
+  if (diagnosis.totals.steps == 0)
+    return Error{ErrorCode::not_found, "the run has no train step yet"};
   const OpTimes ops = op_times(evidence);
-  auto waterfall = make_waterfall(evidence, diagnosis.sums, ops);
-  if (!waterfall) return waterfall.error();
-  diagnosis.waterfall = *std::move(waterfall);
-  const RuleContext context{evidence, diagnosis.sums, ops, diagnosis.waterfall};
-  const double least = std::min(least_points, least_part * diagnosis.waterfall.mfu);
+  diagnosis.budget = make_budget(evidence, ops);
+  diagnosis.peak = peak_name(diagnosis.totals);
+  diagnosis.device = evidence.peaks.device;
+  const RuleContext context{evidence, diagnosis.totals, ops, diagnosis.budget};
   for (const Rule* rule : rules()) {
     auto finding = rule->find(context);
-    if (finding && weight(*finding) >= least) diagnosis.findings.push_back(*std::move(finding));
+    if (finding && finding->share.value_or(1) >= least_share)
+      diagnosis.findings.push_back(*std::move(finding));
   }
-  std::stable_sort(diagnosis.findings.begin(),
-                   diagnosis.findings.end(),
-                   [](const Finding& a, const Finding& b) { return weight(a) > weight(b); });
+  std::stable_sort(
+      diagnosis.findings.begin(), diagnosis.findings.end(), [](const Finding& a, const Finding& b) {
+        return a.share.value_or(0) > b.share.value_or(0);
+      });
+  diagnosis.together = all_together(diagnosis);
   return diagnosis;
 }
 
-std::string_view verdict(double mfu) {
-  if (mfu > 0.5) return "good";
-  if (mfu > 0.2) return "fair";
-  return mfu > 0.1 ? "low" : "very low";
+std::string verdict(const Diagnosis& diagnosis) {
+  const auto mfu = diagnosis.mfu();
+  std::string text = mfu ? "MFU " + percent(*mfu) +
+                               (diagnosis.peak.empty() ? "" : " of the " + diagnosis.peak + " peak")
+                         : "MFU is not known";
+  if (const BudgetLine* line = largest_loss(diagnosis.budget)) {
+    text += "; the largest loss is " + std::string{line->cause.text} + ": " +
+            percent(diagnosis.budget.share(line->cause)) + " of the time";
+  }
+  return text;
 }
 
-void write_json(JsonWriter& json, const Diagnosis& diagnosis, const std::optional<Price>& price) {
-  const Waterfall& falls = diagnosis.waterfall;
-  json.begin_object()
-      .field("schema", "flopmeter.diagnosis/1")
-      .field("mfu", falls.mfu)
-      .field("verdict", verdict(falls.mfu))
-      .field("mfu_of_steps", diagnosis.sums.recorded_mfu)
-      .field("steps", diagnosis.sums.steps)
-      .field("seconds", static_cast<double>(falls.total) / 1e9)
-      .field("ideal_seconds", static_cast<double>(falls.ideal) / 1e9);
-  json.key("waterfall").begin_array();
-  for (const Loss& loss : falls.losses) {
-    if (loss.nanoseconds == 0) continue;
+void write_json(JsonWriter& json, const TimeBudget& budget) {
+  json.begin_array();
+  for (const BudgetLine& line : budget.lines) {
     json.begin_object()
-        .field("cause", to_string(loss.cause))
-        .field("seconds", static_cast<double>(loss.nanoseconds) / 1e9)
-        .field("nanoseconds", loss.nanoseconds)
-        .field("mfu_points", loss.mfu_points)
+        .field("cause", line.cause.id)
+        .field("seconds", static_cast<double>(line.nanoseconds) / 1e9)
+        .field("share", budget.share(line.cause))
         .end_object();
   }
   json.end_array();
+}
+
+void write_json(JsonWriter& json,
+                const Diagnosis& diagnosis,
+                const std::optional<DeviceCost>& cost) {
+  json.begin_object()
+      .field("schema", "flopmeter.diagnosis/2")
+      .field("mfu", diagnosis.mfu())
+      .field("goodput", diagnosis.totals.goodput())
+      .field("verdict", verdict(diagnosis))
+      .field("steps", diagnosis.totals.steps)
+      .field("seconds", static_cast<double>(diagnosis.budget.total) / 1e9);
   json.key("missing_signals").begin_array();
-  for (const std::string& text : falls.missing) json.value(text);
+  for (const std::string& text : diagnosis.budget.missing_signals) json.value(text);
   json.end_array();
+  json.key("budget");
+  write_json(json, diagnosis.budget);
   json.key("findings").begin_array();
   for (const Finding& finding : diagnosis.findings) write_json(json, finding);
   json.end_array();
-  if (price) {
-    const double an_hour = price->per_device_hour * price->devices;
-    json.key("cost").begin_object();
-    json.field("per_hour", an_hour).field("lost_per_hour", an_hour * (1 - falls.mfu));
-    const double expected = diagnosis.findings.empty()
-                                ? falls.mfu
-                                : diagnosis.findings.front().expected_mfu.value_or(falls.mfu);
-    json.field("saved_per_hour_by_first_remedy", an_hour * (1 - falls.mfu / expected));
-    json.end_object();
+  if (cost) {
+    const double per_hour = cost->per_device_hour * cost->devices;
+    const double useful = diagnosis.mfu().value_or(0);
+    const double saved =
+        diagnosis.findings.empty() ? 0 : diagnosis.findings.front().share.value_or(0);
+    json.key("cost")
+        .begin_object()
+        .field("per_hour", per_hour)
+        .field("lost_per_hour", per_hour * (1 - useful))
+        .field("saved_per_hour_by_first_recommendation", per_hour * saved)
+        .end_object();
   }
   json.end_object();
 }
 
-std::vector<Change> compare(const Waterfall& before, const Waterfall& after) {
+std::vector<Change> compare(const Diagnosis& before, const Diagnosis& after) {
   std::vector<Change> changes;
-  for (std::size_t i = 0; i < cause_count; ++i) {
-    const double a = before.losses[i].mfu_points;
-    const double b = after.losses[i].mfu_points;
-    if (a == 0 && b == 0) continue;
-    changes.push_back({static_cast<Cause>(i), a, b, a - b});
-  }
+  const auto per_step = [](const Diagnosis& diagnosis, const Cause& cause) {
+    return diagnosis.budget.seconds(cause) / static_cast<double>(diagnosis.totals.steps);
+  };
+  const auto add = [&](const TimeBudget& budget) {
+    for (const BudgetLine& line : budget.lines) {
+      const bool known = std::any_of(changes.begin(), changes.end(), [&](const Change& change) {
+        return change.cause == line.cause;
+      });
+      if (!known)
+        changes.push_back({line.cause, per_step(before, line.cause), per_step(after, line.cause)});
+    }
+  };
+  add(before.budget);
+  add(after.budget);
   std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
-    return std::abs(a.mfu_change) > std::abs(b.mfu_change);
+    return std::abs(a.difference()) > std::abs(b.difference());
   });
   return changes;
 }

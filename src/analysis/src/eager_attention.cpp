@@ -149,15 +149,16 @@ std::optional<EagerAttention> eager_attention(const RuleContext& context) {
     if (seen.masked) found.hidden_share += seen.product_flops / seen.flops / 2 / n;
   }
   const double all = context.ops.between + context.ops.small;
-  found.launching = std::llround(static_cast<double>(context.with_padding(Cause::launch_overhead)) *
-                                 (all > 0 ? std::min(1.0, launching / all) : 0));
-  const double once = seconds * 1e9 * static_cast<double>(context.sums.steps) +
-                      static_cast<double>(found.launching);
+  found.launching =
+      std::llround(static_cast<double>(context.with_padding(causes::launch_overhead)) *
+                   (all > 0 ? std::min(1.0, launching / all) : 0));
+  const double once =
+      static_cast<double>(context.all_steps(seconds)) + static_cast<double>(found.launching);
   // Where activations are computed again, so is this.
   const double first = context.ops.seen() - context.ops.recompute;
   const double again = first > 0 ? context.ops.recompute / first : 0;
   found.nanoseconds =
-      std::min<std::int64_t>(std::llround(once * (1 + again)), context.waterfall.total / 2);
+      std::min<std::int64_t>(std::llround(once * (1 + again)), context.budget.total / 2);
   return found;
 }
 

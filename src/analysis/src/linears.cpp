@@ -85,7 +85,8 @@ double start_of(std::string_view name, const std::vector<Linear>& linears) {
 
 double saved_by_rows(const RuleContext& context, double times) {
   const PeakTable& peaks = context.evidence.peaks;
-  if (!context.sums.own_dtype || context.ops.on_device || !peaks.memory_bytes_per_second) return 0;
+  const auto dtype = main_dtype(context.totals);
+  if (!dtype || context.ops.on_device || !peaks.memory_bytes_per_second) return 0;
   const double tokens = context.tokens_at_once();
   double saved = 0;
   for (const OpProfile& profile : typical(context.evidence.profiles)) {
@@ -102,7 +103,7 @@ double saved_by_rows(const RuleContext& context, double times) {
       const double shared = std::min(starting + moving, now);
       double then = shared + times * (now - shared);
       (m == tokens ? m : k) *= times;
-      if (const auto rate = peaks.reached(*context.sums.own_dtype, m, k, n))
+      if (const auto rate = peaks.reached(*dtype, m, k, n))
         then =
             std::min(then, starting + times * static_cast<double>(each.row->flops) / rate->value);
       saved += now - then / times;
@@ -112,14 +113,15 @@ double saved_by_rows(const RuleContext& context, double times) {
 }
 
 std::optional<double> saved_in(const RuleContext& context, Dtype dtype) {
-  if (!context.sums.own_dtype || context.ops.on_device) return std::nullopt;
+  const auto own = main_dtype(context.totals);
+  if (!own || context.ops.on_device) return std::nullopt;
   const auto rate = [&](Dtype in, const Product& product) {
     return context.evidence.peaks.reached(in, product.m, product.k, product.n);
   };
   double now = 0, then = 0;
   for (const OpProfile& profile : typical(context.evidence.profiles)) {
     for (const Linear& each : linears_of(profile)) {
-      const auto rate_now = rate(*context.sums.own_dtype, each.product);
+      const auto rate_now = rate(*own, each.product);
       const auto rate_then = rate(dtype, each.product);
       if (!rate_now || !rate_then) continue;
       const double seconds = each.row->self.value - starting_of(*each.row);

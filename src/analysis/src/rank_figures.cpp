@@ -58,4 +58,10 @@ double wait_for_last(std::span<const RankFigures> ranks, int rank) {
   return waited / static_cast<double>(steps);
 }
 
+double wait_for_last(std::span<const RankFigures> ranks) {
+  double sum = 0;
+  for (const RankFigures& each : ranks) sum += wait_for_last(ranks, each.rank);
+  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+}
+
 }  // namespace flopmeter

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/runstore/record_reader.h>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <map>
 
 namespace flopmeter {
@@ -12,7 +14,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t warming_up = 3;  // first steps of a process
+constexpr std::int64_t warming_up = 3;    // first steps of a process
+constexpr std::size_t kept_steps = 1000;  // as records, for rules that look at single steps
 constexpr std::size_t steps_of_ranks = 200;
 constexpr int default_window = 10;
 
@@ -48,7 +51,7 @@ IdleSpan gap_of(const Json& json) {
           .time = {json.at("seconds").get<double>()}};
 }
 
-/// All ranks side by side over their newest steps.
+/// Compares all ranks over their newest steps.
 std::vector<RankFigures> read_ranks(const RunDirectory& run, std::span<const int> ranks) {
   const int window_steps = run.description.log_interval.value_or(default_window);
   std::vector<RankWindows> windows;
@@ -102,31 +105,66 @@ std::vector<OpProfile> read_profiles(const RunDirectory& run, int rank) {
   return profiles;
 }
 
-Evidence read_evidence(const RunDirectory& run, int rank, std::size_t most) {
+StepTotals read_totals(const RunDirectory& run, int rank) {
+  StepTotals totals;
+  std::int64_t repeated_from = std::numeric_limits<std::int64_t>::max();
+  const std::vector<RankFile> files = run.files_of(rank);
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    RecordReader reader{file->path};
+    std::int64_t first = repeated_from;
+    while (const auto record = reader.next()) {
+      first = std::min(first, record->step);
+      if (record->step < repeated_from) totals.add(*record);
+    }
+    repeated_from = first;
+  }
+  return totals;
+}
+
+namespace {
+
+/// Totals of the chosen ranks over the chosen steps.
+StepTotals totals_of(const RunDirectory& run,
+                     std::span<const int> ranks,
+                     std::optional<std::size_t> steps) {
+  std::vector<StepTotals> all;
+  for (const int rank : ranks) {
+    if (!steps) {
+      all.push_back(read_totals(run, rank));
+      continue;
+    }
+    for (all.emplace_back(); const StepRecord& record : read_window(run, rank, *steps, true))
+      all.back().add(record);
+  }
+  return all.size() == 1 ? all.front() : StepTotals::of_ranks(all);
+}
+
+/// Profiles of an earlier part of a long run do not describe the window, unless it has none.
+void keep_recent(std::vector<OpProfile>& profiles, double begin_unix) {
+  const auto recent = std::find_if(profiles.begin(), profiles.end(), [=](const OpProfile& profile) {
+    return profile.time_unix >= begin_unix;
+  });
+  const auto oldest = recent != profiles.end() || profiles.empty() ? recent : profiles.end() - 1;
+  profiles.erase(profiles.begin(), oldest);
+}
+
+}  // namespace
+
+Evidence read_evidence(const RunDirectory& run, const EvidenceOptions& options) {
   Evidence evidence;
-  evidence.steps = read_window(run, rank, most, true);
-  std::erase_if(evidence.steps,
-                [](const StepRecord& record) { return record.process_step < warming_up; });
+  const std::vector<int> ranks = run.ranks();
+  if (ranks.empty()) return evidence;
+  const int rank = options.rank.value_or(ranks.front());
+  evidence.rank = options.rank;
+  evidence.steps = read_window(run, rank, options.steps.value_or(kept_steps), true);
+  evidence.totals = totals_of(
+      run, options.rank ? std::span<const int>{&rank, 1} : std::span{ranks}, options.steps);
   evidence.peaks = run.description.peaks;
   evidence.pipeline_stages = run.description.pipeline_parallel;
   evidence.processors = run.description.processors;
   evidence.profiles = read_profiles(run, rank);
-  // Profiles of an earlier part of a long run tell nothing about this window, unless there is none
-  // in it.
-  if (!evidence.steps.empty()) {
-    const double begin = evidence.steps.front().time_unix;
-    const auto recent =
-        std::find_if(evidence.profiles.begin(), evidence.profiles.end(), [begin](const auto& profile) {
-          return profile.time_unix >= begin;
-        });
-    if (recent != evidence.profiles.end()) {
-      evidence.profiles.erase(evidence.profiles.begin(), recent);
-    } else if (evidence.profiles.size() > 1) {
-      evidence.profiles.erase(evidence.profiles.begin(), evidence.profiles.end() - 1);
-    }
-  }
-  if (const std::vector<int> ranks = run.ranks(); ranks.size() > 1)
-    evidence.ranks = read_ranks(run, ranks);
+  if (!evidence.steps.empty()) keep_recent(evidence.profiles, evidence.steps.front().time_unix);
+  if (ranks.size() > 1) evidence.ranks = read_ranks(run, ranks);
   return evidence;
 }
 

@@ -13,25 +13,25 @@ Evidence attending(const char* product, std::uint64_t softmax) {
   return example_window({}, [&](Evidence& window) {
     const auto op = [](const char* name, OpKind kind, std::uint64_t calls, std::int64_t elements) {
       return OpProfileRow{.name = name,
-                       .kind = kind,
-                       .calls = calls,
-                       .self = {1e-5 * static_cast<double>(calls)},
-                       .elements = elements,
-                       .phase = Phase::forward,
-                       .flops = kind == OpKind::compute ? calls * 1'000'000 : 0};
+                          .kind = kind,
+                          .calls = calls,
+                          .self = {1e-5 * static_cast<double>(calls)},
+                          .elements = elements,
+                          .phase = Phase::forward,
+                          .flops = kind == OpKind::compute ? calls * 1'000'000 : 0};
     };
     window.profiles[0].rows = {op("aten::mm", OpKind::compute, 8, 1 << 16),
-                              op(product, OpKind::compute, softmax, 1 << 10),
-                              op(product, OpKind::compute, softmax, 1 << 14),
-                              op("aten::_softmax", OpKind::memory, softmax, 1 << 14)};
+                               op(product, OpKind::compute, softmax, 1 << 10),
+                               op(product, OpKind::compute, softmax, 1 << 14),
+                               op("aten::_softmax", OpKind::memory, softmax, 1 << 14)};
   });
 }
 
 bool is_per_head(const Evidence& evidence) {
-  const Sums sums = summarize(evidence);
+  const StepTotals totals = summarize(evidence);
   const OpTimes ops = op_times(evidence);
-  const Waterfall waterfall = *make_waterfall(evidence, sums, ops);
-  const auto found = eager_attention({evidence, sums, ops, waterfall});
+  const TimeBudget budget = make_budget(evidence, ops);
+  const auto found = eager_attention({evidence, totals, ops, budget});
   return found && found->per_head;
 }
 

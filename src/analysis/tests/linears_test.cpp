@@ -29,15 +29,15 @@ class Linears : public testing::Test {
  protected:
   void look_at(Evidence window) {
     evidence_ = std::move(window);
-    sums_ = summarize(evidence_);
+    totals_ = summarize(evidence_);
     ops_ = op_times(evidence_);
-    waterfall_ = *make_waterfall(evidence_, sums_, ops_);
+    budget_ = make_budget(evidence_, ops_);
   }
   Evidence evidence_;
-  Sums sums_;
+  StepTotals totals_;
   OpTimes ops_;
-  Waterfall waterfall_;
-  RuleContext context_{evidence_, sums_, ops_, waterfall_};
+  TimeBudget budget_;
+  RuleContext context_{evidence_, totals_, ops_, budget_};
 };
 
 /// Two sizes of one operator: the line through their times is 30 us and 1 us for each 1e6 FLOPs.
@@ -46,21 +46,21 @@ Evidence of_two_sizes(double rate) {
   window.peaks.memory_bytes_per_second = 1e10;
   if (rate > 0) window.peaks.shapes = {{Dtype::bf16, 16384, 64, {rate}}};
   window.profiles[0].rows = {{.name = "aten::addmm",
-                             .kind = OpKind::compute,
-                             .calls = 4,
-                             .self = {4 * 130e-6},
-                             .phase = Phase::forward,
-                             .shape = "[64] [16384,64] [64,64]",
-                             .flops = 4 * 100'000'000,
-                             .bytes = 4 * 2112},
-                            {.name = "aten::addmm",
-                             .kind = OpKind::compute,
-                             .calls = 2,
-                             .self = {2 * 430e-6},
-                             .phase = Phase::forward,
-                             .shape = "[64] [256,16384] [16384,64]",
-                             .flops = 2 * 400'000'000,
-                             .bytes = 2 * 4096}};
+                              .kind = OpKind::compute,
+                              .calls = 4,
+                              .self = {4 * 130e-6},
+                              .phase = Phase::forward,
+                              .shape = "[64] [16384,64] [64,64]",
+                              .flops = 4 * 100'000'000,
+                              .bytes = 4 * 2112},
+                             {.name = "aten::addmm",
+                              .kind = OpKind::compute,
+                              .calls = 2,
+                              .self = {2 * 430e-6},
+                              .phase = Phase::forward,
+                              .shape = "[64] [256,16384] [16384,64]",
+                              .flops = 2 * 400'000'000,
+                              .bytes = 2 * 4096}};
   return window;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every rule of analysis/rules against its own two windows.
+// Every rule of analysis/rules against its own two examples.
 #include "../src/example_window.h"
 
 #include <flopmeter/analysis/diagnosis.h>
@@ -25,7 +25,7 @@ std::optional<Finding> found(const Rule& rule, const Evidence& window) {
 
 class EveryRule : public testing::TestWithParam<const Rule*> {};
 
-TEST_P(EveryRule, speaks_in_its_window_with_evidence_and_a_remedy) {
+TEST_P(EveryRule, fires_in_its_example_with_evidence_and_a_recommendation) {
   const Evidence window = GetParam()->fires();
   ASSERT_TRUE(diagnose(window));
   const auto finding = found(*GetParam(), window);
@@ -36,14 +36,16 @@ TEST_P(EveryRule, speaks_in_its_window_with_evidence_and_a_remedy) {
   ASSERT_TRUE(finding->confidence);
   EXPECT_GT(*finding->confidence, 0);
   EXPECT_LE(*finding->confidence, 1);
-  ASSERT_EQ(finding->mfu_points.has_value(), finding->expected_mfu.has_value());
-  if (finding->mfu_points) {
-    EXPECT_GT(*finding->mfu_points, 0.01);
-    EXPECT_LT(*finding->expected_mfu, 1);
+  ASSERT_EQ(finding->share.has_value(), finding->speedup.has_value());
+  if (finding->share) {
+    EXPECT_GT(*finding->share, 0.01);
+    EXPECT_GT(*finding->speedup, 1);
+    EXPECT_LT(*finding->mfu_then, 1);
+    EXPECT_FALSE(finding->peak.empty());
   }
 }
 
-TEST_P(EveryRule, is_quiet_in_the_window_beside_it) {
+TEST_P(EveryRule, does_not_fire_in_its_negative_example) {
   const Evidence window = GetParam()->negative();
   ASSERT_TRUE(diagnose(window));
   EXPECT_FALSE(found(*GetParam(), window));
@@ -54,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Rules,
                          testing::ValuesIn(rules().begin(), rules().end()),
                          [](const auto& rule) { return std::string{rule.param->name}; });
 
-TEST(Rules, find_nothing_in_a_run_in_good_order) {
+TEST(Rules, find_nothing_in_a_healthy_run) {
   const auto diagnosis = diagnose(example_window());
   ASSERT_TRUE(diagnosis);
   for (const Finding& finding : (*diagnosis).findings) ADD_FAILURE() << finding.summary;
@@ -71,13 +73,13 @@ TEST(Rules, largest_finding_comes_first) {
   EXPECT_EQ((*diagnosis).findings[1].rule, "communication");
 }
 
-TEST(Rules, expected_mfu_is_that_of_the_run_without_the_fault) {
+TEST(Rules, mfu_then_is_that_of_the_run_without_the_fault) {
   const auto healthy = diagnose(example_window());
   const auto injected =
       diagnose(example_window([](StepRecord& record) { prolong(record, Phase::data, 0.05); }));
   ASSERT_TRUE(healthy && injected);
   ASSERT_EQ((*injected).findings.size(), 1U);
-  EXPECT_NEAR(*(*injected).findings[0].expected_mfu, (*healthy).waterfall.mfu, 0.01);
+  EXPECT_NEAR(*(*injected).findings[0].mfu_then, *(*healthy).mfu(), 0.01);
 }
 
 }  // namespace

@@ -9,8 +9,10 @@ void write_json(JsonWriter& json, const Finding& finding) {
       .field("summary", finding.summary)
       .field("evidence", finding.evidence)
       .field("recommendation", finding.recommendation)
-      .field("mfu_points", finding.mfu_points)
-      .field("expected_mfu", finding.expected_mfu)
+      .field("share", finding.share)
+      .field("seconds", finding.seconds)
+      .field("speedup", finding.speedup)
+      .field("mfu_then", finding.mfu_then)
       .field("confidence", finding.confidence)
       .field("rank", finding.rank)
       .end_object();

@@ -126,6 +126,8 @@ StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
   const auto count = static_cast<double>(ranks.size());
   all.steps = steps;
   all.devices = devices;
+  all.replicas = std::min(all.data_parallel, static_cast<std::int32_t>(ranks.size()));
+  all.micro_batches /= static_cast<std::int64_t>(ranks.size());
   for (double* time : {&all.seconds, &all.inter_step_seconds}) *time /= count;
   for (auto& time : all.phases) {
     if (time) *time /= count;

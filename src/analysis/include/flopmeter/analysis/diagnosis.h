@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why is it low?  The waterfall of a window and what the rules find in it.
+// The time budget of a run, and what the rules find in it.
 #pragma once
 
+#include <flopmeter/analysis/evidence.h>
+#include <flopmeter/analysis/time_budget.h>
 #include <flopmeter/core/finding.h>
 #include <flopmeter/core/json_writer.h>
-#include <flopmeter/analysis/waterfall.h>
+#include <flopmeter/core/result.h>
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace flopmeter {
 
 struct Diagnosis {
-  Sums sums;
-  Waterfall waterfall;
-  std::vector<Finding> findings;  ///< largest first
+  StepTotals totals;
+  TimeBudget budget;
+  std::vector<Finding> findings;    ///< largest first; those without a size last
+  std::optional<Finding> together;  ///< what-if of all findings, if there are two or more
+  std::string peak;                 ///< dtype of the peak that MFU is measured against
+  std::string device;
+
+  [[nodiscard]] std::optional<double> mfu() const { return totals.mfu(); }
 };
 
-/// An error where no MFU can be formed.
+/// An error if there is no train step.
 Result<Diagnosis> diagnose(const Evidence& evidence);
 
-/// "good" over 50 %, "fair" over 20 %, "low" over 10 %, else "very low".
-std::string_view verdict(double mfu);
+/// "MFU 16.3 % of the fp32 peak; the largest loss is waiting for data: 51.1 % of the time".
+std::string verdict(const Diagnosis& diagnosis);
 
-/// What the run's devices cost, and what part of it was lost.
-struct Price {
+/// What the run's devices cost.
+struct DeviceCost {
   double per_device_hour = 0;
   int devices = 1;  ///< of all ranks
 };
@@ -35,16 +41,19 @@ struct Price {
 /// The object that `flopmeter diagnose --json` prints.
 void write_json(JsonWriter& json,
                 const Diagnosis& diagnosis,
-                const std::optional<Price>& price = std::nullopt);
+                const std::optional<DeviceCost>& cost = std::nullopt);
+
+/// The budget as an array of {cause, seconds, share}.
+void write_json(JsonWriter& json, const TimeBudget& budget);
 
 /// One cause in two runs.
 struct Change {
-  Cause cause = Cause::unexplained;
-  double before = 0;  ///< MFU points lost, 0–1
+  Cause cause;
+  double before = 0;  ///< seconds of a mean step
   double after = 0;
-  double mfu_change = 0;  ///< before - after: what the cause did to MFU
+  [[nodiscard]] double difference() const { return after - before; }
 };
-/// All causes, largest change first; the changes sum to the difference of the MFUs.
-std::vector<Change> compare(const Waterfall& before, const Waterfall& after);
+/// All causes, largest change first; the changes sum to the difference of the step times.
+std::vector<Change> compare(const Diagnosis& before, const Diagnosis& after);
 
 }  // namespace flopmeter

@@ -5,19 +5,32 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace flopmeter {
 
-/// One thing that costs MFU or makes a number doubtful, with the evidence and what to do about it.
+/// Time of a cause that a recommendation saves.
+struct Saving {
+  std::string cause;
+  double seconds = 0;
+};
+
+/// One thing that costs time or makes a number doubtful, with the evidence, what to do about it,
+/// and what that brings.  Times cover all train steps that were analyzed.
 struct Finding {
-  std::string rule;                    ///< named after the cause: "data_loading"
-  std::string summary;                 ///< one sentence
-  std::string evidence;                ///< the numbers behind it
-  std::string recommendation;                  ///< which setting, which value to try
-  std::optional<double> mfu_points;    ///< MFU lost to it, 0–1
-  std::optional<double> expected_mfu;  ///< MFU after the recommendation, 0–1
-  std::optional<double> confidence;    ///< 0–1
-  std::optional<int> rank;             ///< where it concerns one rank
+  std::string rule;                  ///< "data_loading"
+  std::string summary;               ///< one sentence
+  std::string evidence;              ///< the numbers behind it
+  std::string recommendation;        ///< which setting, which value to try
+  std::optional<double> share;       ///< of the time that the recommendation saves, 0 to 1
+  std::optional<double> seconds;     ///< that it saves
+  std::optional<double> speedup;     ///< time now divided by time after the fix
+  std::optional<double> mfu_then;    ///< MFU after the fix, of the peak named by `peak`
+  std::string peak;                  ///< dtype of that peak: "bf16"; empty if it is not known
+  std::optional<double> confidence;  ///< 0 to 1
+  std::optional<int> rank;           ///< if it concerns one rank
+  std::vector<Saving> savings;       ///< `seconds` by cause of the time budget
+  double useful_factor = 1;          ///< useful time after the fix divided by useful time now
 };
 
 void write_json(JsonWriter& json, const Finding& finding);

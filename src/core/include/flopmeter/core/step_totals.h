@@ -100,6 +100,7 @@ struct StepTotals {
   std::int64_t data_wait_busy_samples = 0;
   std::int32_t devices = 1;  ///< of the rank that was added; their sum in of_ranks
   std::int32_t data_parallel = 1;
+  std::int32_t replicas = 1;  ///< ranks with different samples whose amounts are summed
   std::map<StepTag, Tagged> other_tags;
   double last_unix = 0;        ///< end of the newest record of any tag
   std::int64_t last_step = 0;  ///< of the newest train step
