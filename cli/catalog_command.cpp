@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "catalog_command.h"
 
-#include "style.h"
-
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/style.h>
 
 #include <algorithm>
 #include <memory>

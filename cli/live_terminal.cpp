@@ -52,15 +52,6 @@ sigset_t handled_set() {
 
 }  // namespace
 
-TerminalSize terminal_size() {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    return {size.ws_col, size.ws_row};
-  const char* columns = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe)
-  const auto given = columns == nullptr ? std::nullopt : parse_int(columns);
-  return {given && *given > 0 && *given < 10'000 ? static_cast<std::size_t>(*given) : 80, 0};
-}
-
 LiveTerminal::LiveTerminal() {
   // Signals are unblocked only in wait(), so that none is missed and no write is interrupted.
   const sigset_t set = handled_set();

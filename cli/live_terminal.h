@@ -12,13 +12,6 @@
 
 namespace flopmeter {
 
-/// Size of the terminal on standard output; without a terminal, COLUMNS or 80, and no rows.
-struct TerminalSize {
-  std::size_t columns = 80;
-  std::size_t rows = 0;
-};
-TerminalSize terminal_size();
-
 /// One at a time in a process.
 class LiveTerminal {
  public:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace_text.h"
 
-#include "style.h"
-
+#include <flopmeter/report/style.h>
 #include <flopmeter/core/text.h>
 
 #include <algorithm>

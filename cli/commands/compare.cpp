@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter compare: what changed between two runs, in MFU points by cause.
+// flopmeter compare: what changed between two runs, in time per step and per token by cause.
 #include "../command.h"
-#include "../diagnosis_text.h"
 #include "../run_argument.h"
 
 #include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/report/diagnosis_text.h>
 
 #include <memory>
 
@@ -22,10 +22,35 @@ Result<Diagnosis> diagnosis_of(const std::string& directory) {
   if (!opened) return opened.error();
   const auto ranks = (*opened).ranks();
   if (ranks.empty()) return Error{ErrorCode::not_found, "no records in " + directory};
-  auto diagnosis = diagnose(read_evidence(*opened, ranks.front()));
+  auto diagnosis = diagnose(read_evidence(*opened));
   if (!diagnosis)
     return Error{diagnosis.error().code, directory + ": " + diagnosis.error().message};
   return diagnosis;
+}
+
+/// One run with its budget per step and per token.
+void write_run(JsonWriter& json, std::string_view name, const Diagnosis& diagnosis) {
+  const StepTotals& totals = diagnosis.totals;
+  const auto steps = static_cast<double>(totals.steps);
+  const auto tokens = static_cast<double>(totals.tokens.amount);
+  json.key(name)
+      .begin_object()
+      .field("mfu", diagnosis.mfu())
+      .field("peak", diagnosis.peak)
+      .field("steps", totals.steps)
+      .field("step_seconds", totals.step_seconds())
+      .field("tokens_per_second", totals.tokens_per_second());
+  json.key("budget").begin_array();
+  for (const BudgetLine& line : diagnosis.budget.lines) {
+    const double seconds = diagnosis.budget.seconds(line.cause);
+    json.begin_object()
+        .field("cause", line.cause.id)
+        .field("seconds_per_step", seconds / steps)
+        .field("seconds_per_token", tokens > 0 ? std::optional{seconds / tokens} : std::nullopt)
+        .field("share", diagnosis.budget.share(line.cause))
+        .end_object();
+  }
+  json.end_array().end_object();
 }
 
 Exit run(const Options& options) {
@@ -36,16 +61,18 @@ Exit run(const Options& options) {
   if (!options.json) return print(comparison_text(*before, *after));
   return print_json([&](JsonWriter& json) {
     json.begin_object()
-        .field("schema", "flopmeter.comparison/1")
-        .field("mfu_before", (*before).waterfall.mfu)
-        .field("mfu_after", (*after).waterfall.mfu);
+        .field("schema", "flopmeter.comparison/2")
+        .field("mfu_before", (*before).mfu())
+        .field("mfu_after", (*after).mfu());
+    write_run(json, "before", *before);
+    write_run(json, "after", *after);
     json.key("changes").begin_array();
-    for (const Change& change : compare((*before).waterfall, (*after).waterfall)) {
+    for (const Change& change : compare(*before, *after)) {
       json.begin_object()
-          .field("cause", to_string(change.cause))
-          .field("mfu_points_before", change.before)
-          .field("mfu_points_after", change.after)
-          .field("mfu_change", change.mfu_change)
+          .field("cause", change.cause.id)
+          .field("seconds_per_step_before", change.before)
+          .field("seconds_per_step_after", change.after)
+          .field("seconds_per_step_change", change.difference())
           .end_object();
     }
     json.end_array().end_object();
@@ -64,7 +91,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_compare{
     .name = "compare",
-    .help = "What changed between two runs, in MFU points by cause",
+    .help = "Show what changed between two runs, in time per step by cause",
     .order = 7,
     .set_up = set_up};
 

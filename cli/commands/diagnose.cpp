@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter diagnose: where every MFU point of a run went, and what to do about it.
+// flopmeter diagnose: where the time of a run went, and what to do about it.
 #include "../command.h"
-#include "../diagnosis_text.h"
 #include "../run_argument.h"
 
 #include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/report/diagnosis_text.h>
 
 #include <memory>
 
@@ -15,8 +15,8 @@ namespace {
 struct Options {
   std::string directory;
   int rank = -1;
-  std::int64_t steps = 1000;
-  std::optional<double> price;
+  std::int64_t steps = 0;  // 0: all
+  std::optional<double> cost;
   bool json = false;
 };
 
@@ -29,32 +29,33 @@ Exit run(const Options& options) {
         {ErrorCode::not_found,
          "no records in " + options.directory + ": is it the run directory of a monitor?"});
   }
-  const int rank = options.rank >= 0 ? options.rank : ranks.front();
-  const auto diagnosis =
-      diagnose(read_evidence(*opened, rank, static_cast<std::size_t>(options.steps)));
+  EvidenceOptions wanted;
+  if (options.rank >= 0) wanted.rank = options.rank;
+  if (options.steps > 0) wanted.steps = static_cast<std::size_t>(options.steps);
+  const auto diagnosis = diagnose(read_evidence(*opened, wanted));
   if (!diagnosis) return refuse(diagnosis.error());
-  std::optional<Price> price;
-  if (options.price) {
+  std::optional<DeviceCost> cost;
+  if (options.cost) {
     const auto& run = (*opened).description;
-    price = Price{.per_device_hour = *options.price,
-                  .devices = run.world_size.value_or(static_cast<int>(ranks.size())) *
-                             run.devices_per_rank.value_or(1)};
+    cost = DeviceCost{.per_device_hour = *options.cost,
+                      .devices = run.world_size.value_or(static_cast<int>(ranks.size())) *
+                                 run.devices_per_rank.value_or(1)};
   }
   if (options.json)
-    return print_json([&](JsonWriter& json) { write_json(json, *diagnosis, price); });
-  return print(diagnosis_text(*diagnosis, price));
+    return print_json([&](JsonWriter& json) { write_json(json, *diagnosis, cost); });
+  return print(diagnosis_text(*diagnosis, cost));
 }
 
 std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
   app.add_option("directory", o.directory, "a run directory")->required();
-  app.add_option("--rank", o.rank, "the rank to look at (the lowest one)")
+  app.add_option("--rank", o.rank, "only this rank (default: all ranks)")
       ->check(check_not_negative);
-  app.add_option("--steps", o.steps, "how many of the newest records")
-      ->check(check_positive_integer)
-      ->capture_default_str();
-  app.add_option("--price-per-device-hour", o.price, "what a device costs, for what the loss costs")
+  app.add_option("--steps", o.steps, "only the newest records (default: the whole run)")
+      ->check(check_positive_integer);
+  app.add_option(
+         "--price-per-device-hour", o.cost, "cost of a device, to show what lost time costs")
       ->check(check_positive_number);
   app.add_flag("--json", o.json, "as JSON");
   return [options] { return run(*options); };
@@ -64,7 +65,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_diagnose{
     .name = "diagnose",
-    .help = "Why a run's MFU is low: losses in MFU points, causes and recommendations",
+    .help = "Show where the time of a run went, why MFU is low, and what to do",
     .order = 6,
     .set_up = set_up};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../command.h"
 #include "../doctor_checks.h"
-#include "../style.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/style.h>
 
 #include <cstdlib>
 #include <memory>

@@ -2,12 +2,12 @@
 //
 // flopmeter estimate: FLOPs, parameters, and ideal step time of a model, from its configuration.
 #include "../command.h"
-#include "../estimate_text.h"
 #include "../model_argument.h"
 #include "../peak_argument.h"
 
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/estimate_text.h>
 
 #include <memory>
 

@@ -3,10 +3,10 @@
 // All ranks of a run side by side, and the world they make.
 #include "../command.h"
 #include "../run_argument.h"
-#include "../style.h"
 
 #include <flopmeter/analysis/merge_json.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/style.h>
 
 #include <algorithm>
 #include <array>
@@ -45,19 +45,23 @@ T middle_of(std::vector<T> values) {
   return *middle;
 }
 
-/// The rank in the middle: what the others are told against.
+/// Seconds of a mean step in a phase; 0 if no step has it.
+double phase_seconds(const RankSummary& rank, std::size_t phase) {
+  return rank.totals.phases[phase].value_or(0) / static_cast<double>(rank.totals.steps);
+}
+
+/// The median rank, with which the others are compared.
 struct MiddleRank {
-  std::array<double, phase_count> phases{};  ///< seconds a step
+  std::array<double, phase_count> phases{};  ///< seconds per step
   std::int64_t last_step = 0;
 
   explicit MiddleRank(const std::vector<RankSummary>& ranks) {
     std::array<std::vector<double>, phase_count> seconds;
     std::vector<std::int64_t> steps;
     for (const RankSummary& rank : ranks) {
-      if (rank.steps == 0) continue;
+      if (rank.totals.steps == 0) continue;
       steps.push_back(*rank.last_step);
-      for (std::size_t i = 0; i < phase_count; ++i)
-        seconds[i].push_back(rank.phase_seconds[i] / static_cast<double>(rank.steps));
+      for (std::size_t i = 0; i < phase_count; ++i) seconds[i].push_back(phase_seconds(rank, i));
     }
     if (steps.empty()) return;
     last_step = middle_of(std::move(steps));
@@ -69,12 +73,12 @@ struct MiddleRank {
     std::size_t longest = 0;
     double excess = 0;
     for (std::size_t i = 0; i < phase_count; ++i) {
-      const double more = rank.phase_seconds[i] / static_cast<double>(rank.steps) - phases[i];
+      const double more = phase_seconds(rank, i) - phases[i];
       if (static_cast<Phase>(i) == Phase::communication || more <= excess) continue;
       longest = i;
       excess = more;
     }
-    return excess > 0 ? ", " + seconds_text(excess) + " a step longer in " +
+    return excess > 0 ? ", " + seconds_text(excess) + " per step longer in " +
                             std::string{to_string(static_cast<Phase>(longest))}
                       : "";
   }
@@ -103,17 +107,15 @@ std::string rank_table(const MergedRun& merged) {
   Table table{"rrrrrrl"};
   table.row({"rank", "steps", "last step", "step time", "MFU", "waiting", ""});
   for (const RankSummary& rank : worst_first(merged)) {
-    const std::string waiting = rank.waited_seconds && rank.seconds > 0
-                                    ? percent(*rank.waited_seconds / rank.seconds)
-                                    : "n/a";
-    table.row(
-        {std::to_string(rank.rank),
-         grouped(rank.steps),
-         rank.last_step ? grouped(*rank.last_step) : "n/a",
-         rank.steps > 0 ? seconds_text(rank.seconds / static_cast<double>(rank.steps)) : "n/a",
-         text_or_unknown(rank.mfu, percent),
-         waiting,
-         verdict_text(rank, middle)});
+    const auto waited = rank.totals.phase_share(Phase::communication);
+    const std::string waiting = waited ? percent(*waited) : "n/a";
+    table.row({std::to_string(rank.rank),
+               grouped(rank.totals.steps),
+               rank.last_step ? grouped(*rank.last_step) : "n/a",
+               rank.totals.steps > 0 ? duration(*rank.totals.step_seconds()) : "n/a",
+               text_or_unknown(rank.totals.mfu(), percent),
+               waiting,
+               verdict_text(rank, middle)});
   }
   std::string text = table.text();
   if (merged.ranks.size() > most_rows)

@@ -3,10 +3,10 @@
 // flopmeter recount: a stored run under another convention.
 #include "../command.h"
 #include "../run_argument.h"
-#include "../style.h"
 
 #include <flopmeter/analysis/recount.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/style.h>
 
 #include <memory>
 

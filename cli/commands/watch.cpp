@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../command.h"
 #include "../live_terminal.h"
-#include "../style.h"
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/frame.h>
 #include <flopmeter/report/live_findings.h>
 #include <flopmeter/report/run_follower.h>
+#include <flopmeter/report/style.h>
 
 #include <unistd.h>
 
@@ -44,21 +44,24 @@ Exit print_once(const RunFollower& run) {
 }
 
 Exit print_totals(const RunFollower& run) {
-  const RecentSteps all = run.totals().all();
-  const bool any = all.weight > 0;
+  const StepTotals all = run.totals().all();
+  const bool any = all.steps > 0;
   return print_json([&](JsonWriter& json) {
     json.begin_object()
-        .field("schema", "flopmeter.watch/1")
+        .field("schema", "flopmeter.watch/2")
         .field("step", any ? std::optional{all.last_step} : std::nullopt)
         .field("time_unix", any ? std::optional{all.last_unix} : std::nullopt)
         .field("ranks", run.totals().ranks.size())
-        .field("mfu", all.mfu.value())
-        .field("hfu", all.hfu.value())
-        .field("step_seconds", any ? std::optional{all.step_seconds()} : std::nullopt)
-        .field("tokens_per_second", all.tokens.per_second());
+        .field("window_steps", all.steps)
+        .field("mfu", all.mfu())
+        .field("hfu", all.hfu())
+        .field("step_seconds", all.step_seconds())
+        .field("tokens_per_second", all.tokens_per_second());
     json.key("phases").begin_object();
     for (std::size_t i = 0; i < phase_count; ++i) {
-      if (all.phases[i]) json.field(to_string(static_cast<Phase>(i)), *all.phases[i] / all.weight);
+      if (all.phases[i])
+        json.field(to_string(static_cast<Phase>(i)),
+                   *all.phases[i] / static_cast<double>(all.steps));
     }
     json.end_object().key("findings").begin_array();
     for (const Finding& finding : live_findings(run)) write_json(json, finding);

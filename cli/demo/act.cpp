@@ -5,6 +5,7 @@
 #include "screen.h"
 #include "text_batches.h"
 
+#include <flopmeter/core/step_totals.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/monitor/monitor.h>
 #include <flopmeter/torch/op_counter.h>
@@ -47,31 +48,11 @@ class Autocast {
   bool on_;
 };
 
-/// What the records of a run add up to; the first only warms up.
-class Totals {
- public:
-  void add(const StepRecord& record) {
-    if (!record.mfu || std::exchange(first_, false)) return;
-    ideal_ += *record.mfu * record.step_seconds.value;
-    seconds_ += record.step_seconds.value;
-    tokens_ += record.tokens.value_or(0);
-    data_ += record.phases[static_cast<std::size_t>(Phase::data)].value_or(Seconds{}).value;
-  }
-  [[nodiscard]] bool empty() const { return seconds_ == 0; }
-  void fill(ActResult& result) const {
-    if (empty()) return;
-    result.mfu = ideal_ / seconds_;
-    result.tokens_per_second = static_cast<double>(tokens_) / seconds_;
-    result.data_share = data_ / seconds_;
-  }
-
- private:
-  bool first_ = true;
-  double ideal_ = 0;
-  double seconds_ = 0;
-  double data_ = 0;
-  std::int64_t tokens_ = 0;
-};
+void fill(ActResult& result, const StepTotals& totals) {
+  result.mfu = totals.mfu().value_or(0);
+  result.tokens_per_second = totals.tokens_per_second().value_or(0);
+  result.data_share = totals.phase_share(Phase::data).value_or(0);
+}
 
 }  // namespace
 
@@ -96,7 +77,7 @@ Result<ActResult> play(const Act& act) {
   torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-3)};
   TextBatches batches{act.batch, sizes.length, act.loader_delay};
   LiveLine line;
-  Totals totals;
+  StepTotals totals;
   ActResult result;
   const auto start = std::chrono::steady_clock::now();
   double elapsed = 0;
@@ -125,8 +106,8 @@ Result<ActResult> play(const Act& act) {
     step.end({.loss = result.last_loss});
     while (const auto record = records->next(std::chrono::milliseconds{0})) totals.add(*record);
     elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (totals.empty()) continue;
-    totals.fill(result);
+    if (totals.steps == 0) continue;
+    fill(result, totals);
     line.show(elapsed / act.seconds,
               "MFU " + percent(result.mfu) + "  " +
                   grouped(static_cast<WideInt>(result.tokens_per_second)) + " tokens/s  step " +
@@ -135,7 +116,7 @@ Result<ActResult> play(const Act& act) {
   line.end();
   (*monitor).finish();
   while (const auto record = records->next(std::chrono::milliseconds{100})) totals.add(*record);
-  totals.fill(result);
+  fill(result, totals);
   return result;
 }
 

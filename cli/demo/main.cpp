@@ -5,9 +5,9 @@
 #include "act.h"
 #include "screen.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/core/text.h>
 #include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
@@ -40,13 +40,12 @@ std::string rate(const PeakTable& peaks, Dtype dtype) {
 void explain(const std::string& program, const std::string& directory) {
   const auto run = open_run(directory);
   if (!run || (*run).ranks().empty()) return;
-  const auto diagnosis = diagnose(read_evidence(*run, (*run).ranks().front()));
+  const auto diagnosis = diagnose(read_evidence(*run));
   if (!diagnosis || (*diagnosis).findings.empty()) return;
   say("\nwhy act 1 was slow (" + program + " diagnose " + directory + "):");
   for (const Finding& finding : (*diagnosis).findings) {
     say("  " + finding.rule +
-        (finding.mfu_points ? " costs " + fixed(100 * *finding.mfu_points, 1) + " MFU points: "
-                            : ": ") +
+        (finding.share ? " costs " + percent(*finding.share) + " of the time: " : ": ") +
         finding.summary);
     say("    recommendation: " + finding.recommendation);
   }

@@ -53,7 +53,6 @@ class RankReading {
       summary_.damaged_lines += reader.damaged_lines();
       done_later = first;
     }
-    finish();
   }
 
   [[nodiscard]] RankSummary& summary() { return summary_; }
@@ -61,37 +60,14 @@ class RankReading {
 
  private:
   void add(const StepRecord& record) {
-    const double seconds = record.step_seconds.value;
-    const auto& waited = record.phases[static_cast<std::size_t>(Phase::communication)];
-    ++summary_.steps;
-    summary_.seconds += seconds;
+    summary_.totals.add(record);
     summary_.first_step = std::min(summary_.first_step.value_or(record.step), record.step);
     summary_.last_step = std::max(summary_.last_step.value_or(record.step), record.step);
-    if (record.mfu) {
-      ideal_seconds_ += *record.mfu * seconds;
-      mfu_seconds_ += seconds;
-    }
-    if (record.model_flops) {
-      summary_.model_flops = summary_.model_flops.value_or(Flops{}) + *record.model_flops;
-    }
-    if (waited) summary_.waited_seconds = summary_.waited_seconds.value_or(0) + waited->value;
-    if (record.overlapped_communication) {
-      summary_.overlapped_seconds =
-          summary_.overlapped_seconds.value_or(0) + record.overlapped_communication->value;
-    }
-    for (std::size_t i = 0; i < phase_count; ++i)
-      summary_.phase_seconds[i] += record.phases[i].value_or(Seconds{}).value;
     windows_.add(record);
-  }
-
-  void finish() {
-    if (mfu_seconds_ > 0) summary_.mfu = ideal_seconds_ / mfu_seconds_;
   }
 
   RankSummary summary_;
   WindowSums windows_;
-  double ideal_seconds_ = 0;
-  double mfu_seconds_ = 0;
 };
 
 std::vector<Start> starts_of(std::vector<Stream> streams) {

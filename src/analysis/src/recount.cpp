@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/analysis/recount.h>
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/catalog/model_estimator.h>
 #include <flopmeter/catalog/model_family.h>
+#include <flopmeter/core/step_totals.h>
 #include <flopmeter/core/utilization.h>
-#include <flopmeter/analysis/recount.h>
 #include <flopmeter/runstore/record_reader.h>
 
 #include <nlohmann/json.hpp>
@@ -116,33 +117,14 @@ Flops sum(const std::array<std::uint64_t, dtype_count>& flops) {
   return {total};
 }
 
-/// Adds figures of steps up; a ratio is weighted by the time of its devices.
-class Totals {
- public:
-  void add(const RecomputedFigures& step, double seconds) {
-    add_flops(sum_.model_flops, step.model_flops);
-    add_flops(sum_.hardware_flops, step.hardware_flops);
-    seconds_ += seconds;
-    add_ratio(sum_.mfu, step.mfu, seconds);
-    add_ratio(sum_.hfu, step.hfu, seconds);
-  }
-  [[nodiscard]] RecomputedFigures figures() const {
-    RecomputedFigures figures = sum_;
-    if (seconds_ > 0 && figures.mfu) *figures.mfu /= seconds_;
-    if (seconds_ > 0 && figures.hfu) *figures.hfu /= seconds_;
-    return figures;
-  }
-
- private:
-  static void add_flops(std::optional<Flops>& total, const std::optional<Flops>& part) {
-    if (part) total = Flops{total.value_or(Flops{}).value + part->value};
-  }
-  static void add_ratio(std::optional<double>& total, std::optional<double> part, double weight) {
-    if (part) total = total.value_or(0) + *part * weight;
-  }
-  RecomputedFigures sum_;
-  double seconds_ = 0;
-};
+/// Figures of train steps together.
+RecomputedFigures figures_of(const StepTotals& totals, Flops hardware) {
+  if (totals.steps == 0) return {};
+  return {Flops{totals.model_flops.amount},
+          hardware.value > 0 ? std::optional{hardware} : std::nullopt,
+          totals.mfu(),
+          totals.hfu()};
+}
 
 /// What a line says that a record does not keep.
 std::string batch_of(const std::string& line) {
@@ -165,8 +147,8 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
   CostModel as_asked{*std::move(now)};
   const Utilization builder{run.description.peaks};
   RecomputedRun result{.model = stored->model.name, .from = from, .to = convention};
-  Totals stored_total;
-  Totals now_total;
+  StepTotals stored_total;
+  StepTotals now_total;
   for (const RankFile& file : run.files) {
     std::ifstream lines{file.path, std::ios::binary};
     for (std::string line; std::getline(lines, line);) {
@@ -174,6 +156,7 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
       if (!record) continue;
       RecomputedStep step{.step = record->step, .rank = record->rank, .tag = record->tag};
       step.stored = figures_of(*record);
+      const StepRecord stored_record = *record;
       const std::string batch = batch_of(line);
       const auto flops = as_asked.flop_cost(batch, *record);
       if (flops) {
@@ -196,15 +179,14 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
         }
       }
       if (step.tag == StepTag::train && step.now.model_flops && step.stored.model_flops) {
-        const double seconds = record->step_seconds.value * record->devices;
-        stored_total.add(step.stored, seconds);
-        now_total.add(step.now, seconds);
+        stored_total.add(stored_record);
+        now_total.add(*record);
       }
       result.steps.push_back(step);
     }
   }
-  result.stored = stored_total.figures();
-  result.now = now_total.figures();
+  result.stored = figures_of(stored_total, {stored_total.hardware_flops});
+  result.now = figures_of(now_total, {now_total.hardware_flops});
   return result;
 }
 

@@ -106,7 +106,8 @@ bool set(StepRecord& r, const FieldValue& value) {
 template <class Enum>
 constexpr std::size_t count_of = 0;
 template <>
-constexpr std::size_t count_of<FlopsProvenance> = static_cast<std::size_t>(FlopsProvenance::given) + 1;
+constexpr std::size_t count_of<FlopsProvenance> = static_cast<std::size_t>(FlopsProvenance::given) +
+                                                  1;
 template <>
 constexpr std::size_t count_of<StepTag> = static_cast<std::size_t>(StepTag::profile) + 1;
 template <>
@@ -183,7 +184,7 @@ constexpr auto fields = std::to_array<Field>({
     {"", "devices", Unit::count, "devices the record's work ran on", get<&StepRecord::devices>, set<&StepRecord::devices>},
     {"", "micro_batches", Unit::count, "forward and backward passes accumulated into the step", get<&StepRecord::micro_batches>, set<&StepRecord::micro_batches>},
     {"", "time_unix", Unit::unix_time, "end of the step", get<&StepRecord::time_unix>, set<&StepRecord::time_unix>},
-    {"", "step_seconds", Unit::seconds, "wall time of the step", get<&StepRecord::step_seconds>, set<&StepRecord::step_seconds>},
+    {"", "step_seconds", Unit::seconds, "wall time from the end of the previous step to the end of this one", get<&StepRecord::step_seconds>, set<&StepRecord::step_seconds>},
     {"", "tag", Unit::none, "kind of step; all but train are kept out of the averages", get_name<&StepRecord::tag>, set_name<&StepRecord::tag>},
     {"", "mfu", Unit::ratio, "model FLOPs utilization: the least time the model's FLOPs need at peak, over the step's time", get<&StepRecord::mfu>, set<&StepRecord::mfu>},
     {"", "hfu", Unit::ratio, "hardware FLOPs utilization: as mfu, with recomputed and repeated work", get<&StepRecord::hfu>, set<&StepRecord::hfu>},
@@ -196,7 +197,7 @@ constexpr auto fields = std::to_array<Field>({
     {"", "goodput", Unit::ratio, "time in train steps not done twice, over all time since the run's first start", [](Record r) { return r.run_seconds && r.productive_seconds && r.run_seconds->value > 0 ? FieldValue{*r.productive_seconds / *r.run_seconds} : FieldValue{}; }, nullptr},
     {"", "run_seconds", Unit::seconds, "time since the run's first start, restarts included", get<&StepRecord::run_seconds>, set<&StepRecord::run_seconds>},
     {"", "productive_seconds", Unit::seconds, "time in train steps of the run that were not done twice", get<&StepRecord::productive_seconds>, set<&StepRecord::productive_seconds>},
-    {"", "inter_step_seconds", Unit::seconds, "time from the end of the step before to the start of this one", get<&StepRecord::inter_step_seconds>, set<&StepRecord::inter_step_seconds>},
+    {"", "inter_step_seconds", Unit::seconds, "part of the step before its first event: the loop's own code", get<&StepRecord::inter_step_seconds>, set<&StepRecord::inter_step_seconds>},
     {"", "model_flops", Unit::flops, "FLOPs the model needs for the step under the convention", get<&StepRecord::model_flops>, set<&StepRecord::model_flops>},
     {"", "hardware_flops", Unit::flops, "FLOPs that were executed for the step", get<&StepRecord::hardware_flops>, set<&StepRecord::hardware_flops>},
     {"", "recompute_flops", Unit::flops, "part of hardware_flops spent on recomputing activations", get<&StepRecord::recompute_flops>, set<&StepRecord::recompute_flops>},

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int widest_window = 1000;
 
-std::optional<double> ratio(double amount, double time) {
-  return time > 0 ? std::optional{amount / time} : std::nullopt;
+std::optional<double> tera(std::optional<double> value) {
+  return value ? std::optional{*value / 1e12} : std::nullopt;
 }
 
 }  // namespace
@@ -18,34 +18,6 @@ RunStatistics::RunStatistics(int window, double start_unix, std::optional<Earlie
     : window_(static_cast<std::size_t>(std::clamp(window, 1, widest_window))),
       start_unix_(start_unix),
       earlier_(earlier) {}
-
-RunStatistics::Entry RunStatistics::entry_of(const StepRecord& record) {
-  Entry e;
-  e.seconds = record.step_seconds.value;
-  if (record.mfu) {
-    e.ideal_seconds = *record.mfu * e.seconds;
-    e.mfu_time = e.seconds;
-  }
-  if (record.model_flops) {
-    e.tflop = static_cast<double>(record.model_flops->value) / record.devices / 1e12;
-    e.flop_time = e.seconds;
-  }
-  if (record.tokens) {
-    e.tokens = static_cast<double>(*record.tokens);
-    e.token_time = e.seconds;
-  }
-  return e;
-}
-
-void RunStatistics::accumulate(Entry& sum, const Entry& entry) {
-  sum.seconds += entry.seconds;
-  sum.ideal_seconds += entry.ideal_seconds;
-  sum.mfu_time += entry.mfu_time;
-  sum.tflop += entry.tflop;
-  sum.flop_time += entry.flop_time;
-  sum.tokens += entry.tokens;
-  sum.token_time += entry.token_time;
-}
 
 void RunStatistics::add(StepRecord& record) {
   if (first_) {
@@ -58,21 +30,21 @@ void RunStatistics::add(StepRecord& record) {
     }
   }
   if (record.tag == StepTag::train) {
-    const Entry entry = entry_of(record);
-    window_[next_] = entry;
+    window_[next_] = {};
+    window_[next_].add(record);
     next_ = (next_ + 1) % window_.size();
-    // Summed anew each time: adding and taking away would let rounding errors pile up over days.
-    in_window_ = {};
-    for (const Entry& e : window_) accumulate(in_window_, e);
-    accumulate(in_run_, entry);
-    if (!earlier_ || record.step > earlier_->last_step) productive_ += entry.seconds;
+    in_run_.add(record);
+    if (!earlier_ || record.step > earlier_->last_step) productive_ += record.step_seconds.value;
   }
-  record.mfu_window = ratio(in_window_.ideal_seconds, in_window_.mfu_time);
-  record.mfu_run = ratio(in_run_.ideal_seconds, in_run_.mfu_time);
-  record.tflops_per_device_window = ratio(in_window_.tflop, in_window_.flop_time);
-  record.tflops_per_device_run = ratio(in_run_.tflop, in_run_.flop_time);
-  record.tokens_per_second_window = ratio(in_window_.tokens, in_window_.token_time);
-  record.tokens_per_second_run = ratio(in_run_.tokens, in_run_.token_time);
+  // Summed from its steps each time: adding and subtracting would accumulate rounding errors.
+  StepTotals in_window;
+  for (const StepTotals& step : window_) in_window += step;
+  record.mfu_window = in_window.mfu();
+  record.mfu_run = in_run_.mfu();
+  record.tflops_per_device_window = tera(in_window.flops_per_second());
+  record.tflops_per_device_run = tera(in_run_.flops_per_second());
+  record.tokens_per_second_window = in_window.tokens_per_second();
+  record.tokens_per_second_run = in_run_.tokens_per_second();
   // A clock that was set back must not make the run shorter than the work in it.
   record.run_seconds = Seconds{std::max(record.time_unix - start_unix_, productive_)};
   record.productive_seconds = Seconds{productive_};

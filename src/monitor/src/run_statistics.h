@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <flopmeter/core/utilization.h>
 #include <flopmeter/core/step_record.h>
+#include <flopmeter/core/step_totals.h>
 
 #include <cstdint>
 #include <optional>
@@ -27,23 +27,9 @@ class RunStatistics {
   void add(StepRecord& record);
 
  private:
-  /// Of one step: its time, and what was known of it.
-  struct Entry {
-    double seconds = 0;
-    double ideal_seconds = 0;  ///< mfu x time
-    double mfu_time = 0;       ///< time of steps with an MFU
-    double tflop = 0;
-    double flop_time = 0;
-    double tokens = 0;
-    double token_time = 0;
-  };
-  static Entry entry_of(const StepRecord& record);
-  static void accumulate(Entry& sum, const Entry& entry);
-
-  std::vector<Entry> window_;
+  std::vector<StepTotals> window_;  ///< of one step each
   std::size_t next_ = 0;
-  Entry in_window_;
-  Entry in_run_;
+  StepTotals in_run_;
   double start_unix_;
   double productive_ = 0;
   std::optional<EarlierRun> earlier_;

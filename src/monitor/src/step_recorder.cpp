@@ -34,9 +34,9 @@ bool has_batch(const StepInput& input) noexcept {
 }  // namespace
 
 StepRecorder::StepRecorder(const Options& options,
-                     const Connections& connections,
-                     std::string_view convention,
-                     Ring<Slot>& ring)
+                           const Connections& connections,
+                           std::string_view convention,
+                           Ring<Slot>& ring)
     : clock_(connections.clock),
       source_(connections.source),
       convention_(convention),
@@ -236,6 +236,7 @@ void StepRecorder::end_step(const StepOutcome& outcome) noexcept {
   const std::int64_t now = given ? std::max(given->first, given->second) : clock_.monotonic();
   ++calls_;
   if (given) take_start(given->first);
+  timed_by_caller_ = given.has_value();
   if (depth_ != 0) bad_call();  // phases left open end with the step
   mark(now);
   now_.record.loss = outcome.loss;
@@ -285,6 +286,15 @@ void StepRecorder::emit(std::int64_t now) noexcept {
   StepRecord& record = now_.record;
   note_communication();
   now_.end_ns = now;
+  // A train step lasts from the end of the record before it, so that steps sum to wall time; unless
+  // the caller timed it.
+  const std::int64_t inter_step_ns =
+      last_end_ns_ != 0 ? std::max<std::int64_t>(now_.start_ns - last_end_ns_, 0) : 0;
+  if (record.tag == StepTag::train && !timed_by_caller_) {
+    now_.start_ns -= inter_step_ns;
+    phase_ns_[static_cast<std::size_t>(Phase::other)] += inter_step_ns;
+  }
+  timed_by_caller_ = false;
   record.step_seconds = seconds(now - now_.start_ns);
   record.time_unix = static_cast<double>(clock_.unix_time()) / 1e9;
   record.rank = rank_;
@@ -292,8 +302,9 @@ void StepRecorder::emit(std::int64_t now) noexcept {
   record.data_parallel = data_parallel_;
   record.devices = devices_;
   record.convention = convention_;
-  if (last_end_ns_ != 0) record.inter_step_seconds = seconds(now_.start_ns - last_end_ns_);
-  last_end_ns_ = now;
+  if (last_end_ns_ != 0) record.inter_step_seconds = seconds(inter_step_ns);
+  // Storing a profile belongs to the profiled step, not to the next one.
+  last_end_ns_ = record.tag == StepTag::profile ? clock_.monotonic() : now;
   if (std::find(phase_seen_.begin(), phase_seen_.end(), true) != phase_seen_.end()) {
     phase_seen_[static_cast<std::size_t>(Phase::other)] = true;
     for (std::size_t i = 0; i < phase_count; ++i) {

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "measure_plan.h"
+#include "profile_plan.h"
 #include "ring.h"
 #include "slot.h"
-#include "profile_plan.h"
 
 #include <flopmeter/core/communication.h>
 #include <flopmeter/monitor/monitor.h>
@@ -24,9 +24,9 @@ namespace flopmeter {
 class StepRecorder {
  public:
   StepRecorder(const Options& options,
-            const Connections& connections,
-            std::string_view convention,
-            Ring<Slot>& ring);
+               const Connections& connections,
+               std::string_view convention,
+               Ring<Slot>& ring);
   StepRecorder(const StepRecorder&) = delete;
   StepRecorder& operator=(const StepRecorder&) = delete;
   StepRecorder(StepRecorder&&) = delete;
@@ -122,6 +122,7 @@ class StepRecorder {
   std::size_t too_deep_ = 0;
   std::int64_t mark_ns_ = 0;
   std::int64_t last_end_ns_ = 0;
+  bool timed_by_caller_ = false;  ///< the open step has the time that the caller measured
   std::int64_t last_step_ = 0;
   std::int64_t process_steps_ = 0;
   std::uint32_t calls_ = 0;

@@ -61,7 +61,7 @@ TEST(Monitor, a_step_that_the_caller_timed_has_the_callers_time) {
   const auto records = read_records(directory);
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(nanoseconds(records[0]["step_seconds"]), 30);
-  EXPECT_EQ(nanoseconds(records[1]["step_seconds"]), 7);
+  EXPECT_EQ(nanoseconds(records[1]["step_seconds"]), 67);
   EXPECT_EQ(nanoseconds(records[1]["inter_step_seconds"]), 60);
 }
 
@@ -127,6 +127,32 @@ TEST(Monitor, micro_steps_add_up_and_tokens_come_from_lengths) {
   EXPECT_EQ(records[0]["visual_tokens"], 24);
   EXPECT_EQ(records[0]["mfu"], nullptr);
   EXPECT_EQ(records[0]["flops_source"], "none");
+}
+
+TEST(Monitor, steps_sum_to_wall_time_and_phases_to_the_step) {
+  TemporaryDirectory directory;
+  HandClock::reset();
+  Connections connections;
+  connections.clock = HandClock::clock();
+  {
+    auto monitor = Monitor::start(negative(directory), std::move(connections));
+    for (int i = 0; i < 3; ++i) {
+      monitor->begin_step();
+      monitor->begin_phase(Phase::forward);
+      HandClock::advance(10);
+      monitor->end_phase(Phase::forward);
+      monitor->end_step();
+      HandClock::advance(5);  // the loop's own code
+    }
+  }
+  const auto records = read_records(directory);
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(nanoseconds(records[0]["step_seconds"]), 10);
+  for (const std::size_t i : {1U, 2U}) {
+    EXPECT_EQ(nanoseconds(records[i]["step_seconds"]), 15);
+    EXPECT_EQ(nanoseconds(records[i]["inter_step_seconds"]), 5);
+    EXPECT_EQ(nanoseconds(records[i]["phases"]["other"]), 5);
+  }
 }
 
 TEST(Monitor, tagged_steps_stay_out_of_the_averages) {

@@ -5,7 +5,8 @@ let window_ = null;
 
 // On an axis, ticks are round: fewer digits do.
 const onAxis = {
-  ratio: value => fixed(100 * value, value && Math.abs(value) < 0.01 ? 1 : 0) + " %",
+  // As many digits as the tick has: 1.5 % is not 2 %.
+  ratio: value => Number((100 * value).toPrecision(6)).toLocaleString("en-US", {maximumFractionDigits: 3}) + " %",
   bytes: value => bytes(value).replace(".0 ", " "),
   seconds: value => duration(value).replace(/\.0+ /, " "),
   "per second": value => si(value).replace(/\.0+(?=$| )/, ""),

@@ -1,58 +1,77 @@
-// The pictures that are lists of bars, and the tables.
+// Lists of bars, and tables.
 const bar = (left, width, name) =>
   h("div", {class: "track"}, h("span", {style: {left: 100 * left + "%", width: 100 * width + "%", background: `var(--${name})`}}));
 const barRow = (name, width, shade, value, {help, key} = {}) => [
   h("span", {title: help}, key ? h("i", {class: "key", style: {background: `var(--${shade})`}}) : null, name),
   bar(0, width, shade), h("span", {class: "num"}, value[0], value[1] ? h("small", {}, value[1]) : null)];
 
-const findingItem = base => (finding, i) => h("li", {},
+const times = value => fixed(value, 2) + " × faster";
+const mfuThen = (value, peak) => "MFU " + percent(value) + (peak ? " of the " + peak + " peak" : "");
+const findingItem = what_ifs => (finding, i) => h("li", {},
   h("span", {class: "n"}, String(i + 1)),
   h("b", {class: "what"}, finding.summary),
-  h("span", {class: "cost"}, known(finding.mfu_points) ? "−" + points(finding.mfu_points) + " points" : ""),
+  h("span", {class: "cost"}, known(finding.share) ? percent(finding.share) : ""),
   h("p", {class: "soft"}, finding.evidence),
   h("p", {}, h("b", {}, "Try: "), finding.recommendation),
-  h("p", {class: "soft"}, known(finding.expected_mfu) ? h("span", {class: "gain"}, "MFU " + percent(base) + " → " + percent(finding.expected_mfu)) : null,
+  h("p", {class: "soft"}, known(finding.speedup) ? h("span", {class: "gain"}, times(finding.speedup) + (known(finding.mfu_then) ? ", " + mfuThen(finding.mfu_then, what_ifs[i].peak) : "")) : null,
     h("code", {}, finding.rule), known(finding.rank) ? " · rank " + finding.rank : "",
     known(finding.confidence) ? " · confidence " + fixed(100 * finding.confidence, 0) + " %" : ""));
 
-const findingsSection = ({findings, diagnosis_missing, marks, waterfall}) => {
+const findingsSection = ({findings, diagnosis_missing, marks, what_ifs}) => {
   if (!findings) return section("Findings", null, missing(diagnosis_missing));
   const passing = marks.filter(mark => !mark.number);
-  return section("Findings", findings.length ? "What costs MFU, dearest first, and what to do about it. The points of a finding are what mending it alone would give." : null,
-    findings.length ? h("ol", {class: "findings"}, findings.map(findingItem(waterfall.mfu))) : h("p", {}, "Nothing found that costs MFU worth naming."),
+  return section("Findings", findings.length ? "What costs time, largest first, and what to do about it. The share of a finding is the time that its fix saves." : null,
+    findings.length ? h("ol", {class: "findings"}, findings.map(findingItem(what_ifs))) : h("p", {}, "Nothing found that costs 1 % of the time."),
     passing.length ? h("p", {class: "note after"}, "Earlier in the run: ", passing.map(mark =>
-      `steps ${whole(mark.first_step)}–${whole(mark.last_step)} ${words(mark.rule)} (−${points(mark.mfu_points)} points)`).join("; ") + ".") : null);
+      `steps ${whole(mark.first_step)}–${whole(mark.last_step)} ${words(mark.rule)} (${percent(mark.share)} of the time)`).join("; ") + ".") : null);
 };
 
-// From the top: each bar hangs where the one above it ended.
-const waterfallRows = ({losses, mfu}) => {
-  const inside = value => Math.max(0, Math.min(1, value));
-  const total = h("span", {class: "sum"}, "peak of the device");
-  let level = 1;
-  const rows = [[total, bar(0, 1, "other"), "", h("b", {}, "100 %"), ""]];
-  for (const {cause, text: name, seconds, mfu_points} of losses) {
-    const [from, to] = [inside(level - mfu_points), inside(level)].sort((a, b) => a - b);
-    level -= mfu_points;
-    rows.push([name, bar(from, to - from, mfu_points < 0 ? "good" : cause === "unexplained" ? "other" : "data"),
-      (mfu_points < 0 ? "+" : "−") + points(Math.abs(mfu_points)), percent(level), duration(seconds)]);
-  }
-  rows.push([h("span", {class: "sum"}, "MFU"), bar(0, inside(mfu), "good"), "", h("b", {}, percent(mfu)), ""]);
-  const heads = ["", "", "points", "leaves", "time"].map(name => h("span", {class: "head"}, name));
-  return h("div", {class: "waterfall"}, heads, rows.flatMap(([name, track, ...numbers]) =>
-    [h("span", {}, name), track, ...numbers.map((number, i) => h("span", {class: "num" + (i ? " more" : "")}, number))]));
+// Colors of the causes; those of one kind share a hue.
+const causeShade = {useful: "good", compute: "good", matmul_inefficiency: "forward", memory_bound: "backward", launch_overhead: "second", data_loading: "data", cpu_bound: "data",
+  optimizer: "optimizer", communication: "communication", straggler: "communication", pipeline_bubble: "communication", unexplained: "other", loop: "evaluation"};
+const shadeOf = cause => causeShade[cause] || "accent";
+
+// Time that is left of each cause with some fixes: fixes of different causes add up, fixes of one cause multiply.
+const withFixes = (budget, what_ifs) => {
+  const left = budget.map(line => what_ifs.reduce((seconds, fix) =>
+    seconds * (1 - Math.min(1, (fix.savings[line.cause] || 0) / line.seconds)), line.seconds));
+  const total = left.reduce((sum, seconds) => sum + seconds, 0);
+  const factor = what_ifs.reduce((product, fix) => product * fix.useful_factor, 1);
+  return {left, total, factor};
 };
-const waterfallSection = ({waterfall, diagnosis_missing}) => {
-  const title = "Where the MFU went";
-  if (!waterfall) return section(title, null, missing(diagnosis_missing));
-  const differs = Math.abs(waterfall.mfu_of_steps - waterfall.mfu) > 0.005;
-  return section(title, `From the hardware's peak down to what steps ${whole(waterfall.first_step)}–${whole(waterfall.last_step)} of the first rank achieved. The losses sum to the gap.`,
-    waterfallRows(waterfall),
-    differs ? h("p", {class: "note after"}, `The steps alone had ${percent(waterfall.mfu_of_steps)} of the peak of the format they ran in. Here all time counts, padding does not, and the peak is that of the fastest format.`) : null,
-    waterfall.missing.length ? h("details", {}, h("summary", {}, "What could not be told"), waterfall.missing.map(signal => h("p", {class: "note"}, signal))) : null);
+const budgetSection = data => {
+  const title = "Where the time went";
+  const {budget, headline, findings, what_ifs, missing_signals, diagnosis_missing, peak} = data;
+  if (!budget) return section(title, null, missing(diagnosis_missing));
+  if (!budget.length) return section(title, null, missing("No budget: MFU is above 100 %. See the findings."));
+  const total = budget.reduce((sum, line) => sum + line.seconds, 0);
+  const useful = (budget.find(line => line.cause === "useful") || {seconds: 0}).seconds;
+  const parts = budget.map(line => h("span", {title: `${line.text} ${percent(line.share)}, ${duration(line.seconds)}`, style: {flex: line.share + " 1 0", background: `var(--${shadeOf(line.cause)})`}}));
+  const rest = h("span", {title: "saved", style: {flex: "0 1 0", background: "transparent"}});
+  const result = h("p", {class: "note after"});
+  const chosen = new Set();
+  const draw = () => {
+    const fixes = what_ifs.filter((_, i) => chosen.has(i));
+    const {left, total: then, factor} = withFixes(budget, fixes);
+    left.forEach((seconds, i) => { parts[i].style.flex = seconds / total + " 1 0"; });
+    rest.style.flex = 1 - then / total + " 1 0";
+    const named = (fixes.find(fix => fix.peak !== peak) || {peak}).peak;
+    result.textContent = fixes.length ? `With ${fixes.length > 1 ? "these fixes" : "this fix"}: ${times(total / then)}, step ${duration(then / headline.train_steps)}` +
+      (known(headline.mfu) ? ", " + mfuThen(useful * factor / then, named) : "") + "." : "";
+  };
+  const switches = findings.map((finding, i) => Object.keys(what_ifs[i].savings).length ? h("label", {class: "switch"},
+    h("input", {type: "checkbox", onchange: event => { event.target.checked ? chosen.add(i) : chosen.delete(i); draw(); }}),
+    ` ${words(finding.rule)}: ${times(finding.speedup)}`) : null).filter(Boolean);
+  return section(title, `All train steps, ${duration(total)}. Every nanosecond belongs to one cause; the share of useful math is MFU.`,
+    h("div", {class: "stack", role: "img", "aria-label": "time by cause"}, parts, rest),
+    switches.length ? h("p", {class: "note"}, "What if: ", switches) : null, result,
+    h("div", {class: "rows"}, budget.flatMap(line => barRow(line.text, line.share / budget[0].share, shadeOf(line.cause),
+      [percent(line.share), duration(line.seconds / headline.train_steps) + " per step"], {help: line.cause, key: true}))),
+    missing_signals.length ? h("details", {}, h("summary", {}, "What was not measured"), missing_signals.map(signal => h("p", {class: "note"}, signal))) : null);
 };
 
 const phasesSection = ({phases, headline}) => {
-  if (!phases.length) return section("Phases", null, missing("No record says what the steps' time went to."));
+  if (!phases.length) return section("Phases", null, missing("No record has phases."));
   const most = Math.max(...phases.map(phase => phase.share));
   return section("Phases", "What a mean train step of " + text(headline.step_seconds, duration) + " is spent on.",
     h("div", {class: "stack", role: "img", "aria-label": "shares of the step's time"}, phases.map(phase =>
@@ -63,10 +82,10 @@ const phasesSection = ({phases, headline}) => {
 
 const dtypesSection = ({dtypes, headline}) => {
   const total = dtypes.reduce((sum, row) => sum + row.flops, 0);
-  if (!(total > 0)) return section("FLOPs by dtype", null, missing("No record tells the FLOPs by dtype."));
-  return section("FLOPs by dtype", "Executed operations, the numerator of HFU" + (headline.recompute_share ? `; ${percent(headline.recompute_share)} of them compute activations again.` : "."),
+  if (!(total > 0)) return section("FLOPs by dtype", null, missing("No record has FLOPs by dtype."));
+  return section("FLOPs by dtype", "Executed operations, the numerator of HFU" + (headline.recompute_share ? `; ${percent(headline.recompute_share)} of them are activation recomputation.` : "."),
     h("div", {class: "rows"}, [...dtypes].sort((a, b) => b.flops - a.flops).flatMap(row =>
-      barRow(row.name, row.flops / total, "accent", [percent(row.flops / total), unit(row.flops / headline.train_steps, "FLOP") + " a step"]))));
+      barRow(row.name, row.flops / total, "accent", [percent(row.flops / total), unit(row.flops / headline.train_steps, "FLOP") + " per step"]))));
 };
 
 const operationsSection = ({profile}) => {
@@ -99,7 +118,7 @@ const ranksSection = ({ranks}) => {
       h("div", {class: ranks.strip.length > 200 ? "strip many" : "strip", role: "img", "aria-label": "own time by rank against the median"}, ranks.strip.map(cell =>
         h("span", {title: `rank ${cell.rank}: ${duration(cell.step_seconds)}, ${signed(off(cell))}`}, h("i", {class: cell.slow ? "slow" : null, style: shown_(cell)}))))),
     all ? null : h("p", {class: "note"}, `The ${ranks.rows.length} slowest:`),
-    table([["rank", "r"], ["own time a step", "r"], ["against median", "r"], ["MFU", "r"], ["waiting for data", "r"], ["communication", "r"], ["peak memory", "r"], ["steps", "r"], ["last step", "r"], ["lost records", "r"]],
+    table([["rank", "r"], ["own time per step", "r"], ["against median", "r"], ["MFU", "r"], ["waiting for data", "r"], ["communication", "r"], ["peak memory", "r"], ["steps", "r"], ["last step", "r"], ["lost records", "r"]],
       ranks.rows.map(row => ({mark: row.slow ? "slow" : null, cells: [String(row.rank), duration(row.step_seconds), signed(off(row)), text(row.mfu, percent),
         text(row.data_share, percent), text(row.communication_share, percent), text(row.memory_peak_bytes, bytes), whole(row.steps), whole(row.last_step), whole(row.dropped_records)]}))));
 };
@@ -113,15 +132,15 @@ const configurationSection = data => {
     ["run directory", run.directory], ["run", run.run_id], [starts.length > 1 ? "starts" : "start", starts.join(", ")], ["model", run.model], ["device", device.name],
     ["peak", peaks || "none: no MFU"], ["peak from", device.source],
     ["memory bandwidth", known(device.memory_bytes_per_second) ? unit(device.memory_bytes_per_second, "B/s") : null],
-    ["ranks", text(run.world_size, whole)], ["data parallel", text(run.data_parallel, whole)], ["devices a rank", text(run.devices_per_rank, whole)], ["mode", run.mode],
+    ["ranks", text(run.world_size, whole)], ["data parallel", text(run.data_parallel, whole)], ["devices per rank", text(run.devices_per_rank, whole)], ["mode", run.mode],
     ["FLOPs from", headline.flops_sources.map(([name, steps]) => `${name} (${whole(steps)} steps)`).join(", ")],
     ["convention", run.convention ? run.convention + (run.convention_help ? ": " + run.convention_help : "") : null],
     ["attention pairs", headline.attention_pairs], ["steps left out", headline.tagged_steps.map(([name, steps]) => `${whole(steps)} ${name}`).join(", ")],
-    ["cost of watching", known(headline.monitor_share) ? (headline.monitor_share < 1e-4 ? "less than 0.01 %" : percent(headline.monitor_share)) + " of the training thread's time" : null],
+    ["cost of monitoring", known(headline.monitor_share) ? (headline.monitor_share < 1e-4 ? "less than 0.01 %" : percent(headline.monitor_share)) + " of the training thread's time" : null],
     ["lost records", headline.dropped_records ? whole(headline.dropped_records) : null],
   ].filter(([, value]) => value && value !== "n/a");
   return section("Configuration and conventions",
-    "MFU is the least time that the model's FLOPs need at the hardware's peak, over the time they took. HFU counts recomputed and repeated work too.",
+    "MFU is the least time that the model FLOPs take at the hardware peak, divided by the wall time of the train steps. HFU also counts recomputation.",
     h("dl", {class: "facts"}, rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     run.details ? h("details", {}, h("summary", {}, "Details of the model"), h("pre", {}, JSON.stringify(run.details, null, 2))) : null,
     data.notes.map(note => h("p", {class: "note after"}, note)));

@@ -35,12 +35,12 @@ const overTime = () => {
   return h("section", {},
     h("div", {class: "bar-head"}, h("h2", {}, work === utilization ? "MFU and throughput over time" : "Throughput over time"), axisSwitch()),
     h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all.")),
-    ...picture(work, {title: utilization.length > 1 ? "Share of peak" : utilization.length ? "MFU" : "Model FLOP/s of a device", marks: data.marks, starts}),
-    ...picture(speed, {title: speed.length && speed[0].field === "samples_per_second" ? "Samples a second" : "Tokens a second", small: true, starts}),
+    ...picture(work, {title: utilization.length > 1 ? "Share of peak" : utilization.length ? "MFU" : "Model FLOP/s per device", marks: data.marks, starts}),
+    ...picture(speed, {title: speed.length && speed[0].field === "samples_per_second" ? "Samples per second" : "Tokens per second", small: true, starts}),
     ...picture(pace, {title: "Step time", small: true, last: !parts.length, starts}),
     ...picture(parts, {title: "Mean step by phase", small: true, last: true, starts}));
 };
-main.append(...[overTime(), findingsSection(data), h("div", {class: "pair"}, waterfallSection(data), h("div", {class: "column"}, phasesSection(data), dtypesSection(data))),
+main.append(...[budgetSection(data), findingsSection(data), overTime(), h("div", {class: "pair"}, phasesSection(data), dtypesSection(data)),
   rooflineSection(data), operationsSection(data), ranksSection(data),
   memory.length ? section("Memory", null, ...picture(memory, {title: memory.length > 1 ? "Held by" : "Resident memory of the process", small: true, last: true, starts})) : null,
   configurationSection(data)].filter(Boolean));

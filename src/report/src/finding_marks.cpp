@@ -9,13 +9,14 @@
 namespace flopmeter {
 namespace {
 
-constexpr double least_points = 0.02;  ///< less is not worth a mark
+constexpr double least_share = 0.03;  ///< of the time; less is not worth a mark
 
 }  // namespace
 
 FindingMarks::FindingMarks(Evidence about, std::size_t window)
     : evidence_(std::move(about)), profiles_(evidence_.profiles), window_(window) {
   evidence_.steps.clear();
+  evidence_.totals.reset();
   evidence_.ranks.clear();
 }
 
@@ -40,7 +41,7 @@ void FindingMarks::look() {
   if (evidence_.profiles.empty()) evidence_.profiles = profiles_;
   if (auto diagnosis = diagnose(evidence_)) {
     for (const Finding& finding : diagnosis->findings) {
-      if (finding.mfu_points.value_or(0) < least_points) continue;
+      if (finding.share.value_or(0) < least_share) continue;
       std::size_t i = 0;
       while (i < marks_.size() && (marks_[i].rule != finding.rule || seen_at_[i] + 1 != looks_))
         ++i;
@@ -50,8 +51,8 @@ void FindingMarks::look() {
       }
       seen_at_[i] = looks_;
       marks_[i].last_step = evidence_.steps.back().step;
-      if (*finding.mfu_points > marks_[i].mfu_points) {
-        marks_[i].mfu_points = *finding.mfu_points;
+      if (*finding.share > marks_[i].share) {
+        marks_[i].share = *finding.share;
         marks_[i].summary = finding.summary;
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FindingMarks: where in a run what was found.  Looks at a few hundred steps at a time, so that a
+// FindingMarks: which steps a finding is about.  Looks at a few hundred steps at a time, so that a
 // run of any length takes bounded memory.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace flopmeter {
 
-/// A bucket of steps over which one rule kept speaking.
+/// A range of steps over which one rule fired.
 struct FindingMark {
   std::string rule;
-  std::string summary;  ///< of its dearest part
+  std::string summary;  ///< of its most expensive part
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  double mfu_points = 0;  ///< of its dearest part
+  double share = 0;  ///< of the time, in its most expensive part
 };
 
 /// Takes the records of one rank in order.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "braille_plot.h"
 #include "live_ranks.h"
-#include "verdict_word.h"
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/frame.h>
@@ -46,13 +45,8 @@ class Painter {
   const FrameContent& content_;
   FrameSize size_;
   bool color_;
-  RecentSteps all_;
+  StepTotals all_;
 };
-
-std::string verdict_colour(double mfu) {
-  const std::string_view word = verdict_word(mfu);
-  return word == "good" ? "1;32" : word == "fair" ? "1;33" : "1;31";
-}
 
 /// Which of two holds the others up: one that is judged so, then the one with less speed.
 bool slower(const RankScore& a, const RankScore& b) {
@@ -72,7 +66,7 @@ Lines Painter::head() const {
     if (!part->empty()) title += " · " + printable(*part);
   }
   const std::string age =
-      all_.weight > 0 ? age_text(content_.now_unix - all_.last_unix) : "waiting for the first step";
+      all_.steps > 0 ? age_text(content_.now_unix - all_.last_unix) : "waiting for the first step";
   const std::size_t room = size_.columns > cells(age) + 2 ? size_.columns - cells(age) - 2 : 0;
   Lines lines;
   if (room >= 20) {
@@ -80,24 +74,24 @@ Lines Painter::head() const {
   } else {
     lines.push_back(dim(cut(title, size_.columns)));
   }
-  if (!(all_.weight > 0)) return lines;
+  if (!(all_.steps > 0)) return lines;
 
-  const auto mfu = all_.mfu.value();
+  const auto mfu = all_.mfu();
   std::string line =
-      paint("MFU " + (mfu ? percent(*mfu) : "n/a"), mfu ? verdict_colour(*mfu) : "1");
+      paint("MFU " + (mfu ? percent(*mfu) : "n/a"), mfu.value_or(0) > 1 ? "1;31" : "1");
   std::size_t used = cells("MFU " + (mfu ? percent(*mfu) : "n/a"));
   std::vector<std::string> facts;
-  if (mfu) facts.emplace_back(verdict_word(*mfu));
+  if (mfu.value_or(0) > 1) facts.emplace_back("above the peak");
+  facts.push_back("last " + std::to_string(all_.steps) + " steps");
   facts.push_back("step " + grouped(all_.last_step));
-  if (const auto tokens = all_.tokens.per_second()) {
-    facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) +
-                    (content_.totals.ranks.size() > 1 ? " tokens/s a rank" : " tokens/s"));
-  } else if (const auto samples = all_.samples.per_second()) {
+  if (const auto tokens = all_.tokens_per_second()) {
+    facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s");
+  } else if (const auto samples = all_.samples_per_second()) {
     facts.push_back(si(*samples) + " samples/s");
   }
-  facts.push_back(duration({all_.step_seconds()}) + " a step");
-  if (const auto flops = all_.flops.per_second()) facts.push_back(si(*flops) + "FLOP/s a device");
-  if (const auto hfu = all_.hfu.value()) facts.push_back("HFU " + percent(*hfu));
+  facts.push_back(duration(*all_.step_seconds()) + " per step");
+  if (const auto flops = all_.flops_per_second()) facts.push_back(si(*flops) + "FLOP/s per device");
+  if (const auto hfu = all_.hfu()) facts.push_back("HFU " + percent(*hfu));
   for (const std::string& fact : facts) {
     if (used + 2 + cells(fact) > size_.columns) continue;
     used += 2 + cells(fact);
@@ -110,7 +104,9 @@ Lines Painter::head() const {
 std::string tick(const Field& field, double value) {
   switch (field.unit) {
     case Unit::ratio:
-      return fixed(100 * value, value > 0 && value < 0.02 ? 1 : 0) + " %";
+      // As many decimals as it takes to print the tick as it is: half of 5 % is 2.5 %.
+      return fixed(100 * value, std::abs(100 * value - std::round(100 * value)) > 1e-6 ? 1 : 0) +
+             " %";
     case Unit::seconds:
       return value > 0 ? duration({value}) : "0";
     case Unit::teraflops_per_second:
@@ -177,7 +173,8 @@ Lines Painter::phases() const {
     if (!all_.phases[i] || !(all_.seconds > 0)) continue;
     const double share = *all_.phases[i] / all_.seconds;
     const std::string numbers =
-        padded_left(percent(share), 8) + padded_left(duration({*all_.phases[i] / all_.weight}), 9);
+        padded_left(percent(share), 8) +
+        padded_left(duration({*all_.phases[i] / static_cast<double>(all_.steps)}), 9);
     const std::size_t width =
         std::min<std::size_t>(size_.columns > name_width + number_width + 3
                                   ? size_.columns - name_width - number_width - 1
@@ -200,16 +197,18 @@ Lines Painter::ranks() const {
   const auto slowest = std::min_element(scores.begin(), scores.end(), slower);
   ValueSpread mfu;
   std::int64_t silent = 0;
-  for (const auto& [number, rank] : ranks) {
-    if (const auto value = rank.mfu.value()) mfu.add(*value);
-    // Against the other ranks, not the clock: a run that is over is not silent.
-    if (all_.last_unix - rank.last_unix > std::max(30.0, 10 * rank.step_seconds())) ++silent;
+  for (const auto& [number, recent] : ranks) {
+    const StepTotals rank = recent.totals();
+    if (const auto value = rank.mfu()) mfu.add(*value);
+    // Compared with the other ranks, not the clock: a finished run is not silent.
+    const double step = rank.step_seconds().value_or(Seconds{}).value;
+    if (all_.last_unix - rank.last_unix > std::max(30.0, 10 * step)) ++silent;
   }
   std::vector<std::string> facts = {grouped(static_cast<WideInt>(ranks.size())) + " ranks"};
   if (silent > 0) facts.push_back(grouped(silent) + " silent");
   if (slowest->verdict == Verdict::late) {
     facts.push_back("latest " + std::to_string(slowest->rank) + " (others wait " +
-                    duration({slowest->lead.value_or(0)}) + " a step)");
+                    duration({slowest->lead.value_or(0)}) + " per step)");
   } else if (slowest->relative) {
     facts.push_back("slowest " + std::to_string(slowest->rank) + " (−" +
                     percent(1 - *slowest->relative) + " FLOP/s)");
@@ -237,14 +236,14 @@ Lines Painter::ranks() const {
   return {line, strip};
 }
 
-/// Each with its recommendation in full if `most` lines hold that, else with one line of it at least.
+/// Each with its recommendation in full if `most` lines hold that, else with one line of it at
+/// least.
 Lines Painter::findings(std::size_t most) const {
   Lines lines;
   const std::size_t shown = std::min({content_.findings.size(), most_findings, most / 2});
   for (std::size_t i = 0; i < shown; ++i) {
     const Finding& finding = content_.findings[i];
-    const std::string cost =
-        finding.mfu_points ? "−" + fixed(100 * *finding.mfu_points, 1) + " points  " : "";
+    const std::string cost = finding.share ? percent(*finding.share) + " of the time  " : "";
     const std::size_t room = size_.columns - std::min(size_.columns, cells(cost) + 2);
     lines.push_back(paint("▲ ", "33") + paint(cost, "1;31") +
                     bold(cut(printable(finding.summary), room)));
@@ -261,7 +260,7 @@ Lines Painter::findings(std::size_t most) const {
 }
 
 Lines Painter::draw() {
-  const auto mfu = all_.mfu.value();
+  const auto mfu = all_.mfu();
   if (size_.columns < least_columns)
     return {cut("MFU " + (mfu ? percent(*mfu) : "n/a"), size_.columns)};
   Lines lines = head();

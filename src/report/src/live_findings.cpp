@@ -11,7 +11,9 @@ std::vector<Finding> live_findings(const RunFollower& follower) {
   if (follower.window().empty()) return {};
   Evidence evidence;
   evidence.steps = {follower.window().begin(), follower.window().end()};
+  evidence.rank = follower.window().front().rank;
   evidence.peaks = follower.run().description.peaks;
+  evidence.processors = follower.run().description.processors;
   evidence.profiles = read_profiles(follower.run(), follower.window().front().rank);
   if (follower.totals().ranks.size() > 1)
     evidence.ranks = compare_ranks(

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live_ranks.h"
 
+#include <flopmeter/report/run_overview.h>
+
 namespace flopmeter {
 
 std::vector<RankWindows> live_windows(const RunDescription& run,
@@ -8,10 +10,12 @@ std::vector<RankWindows> live_windows(const RunDescription& run,
   std::vector<RankWindows> windows;
   windows.reserve(ranks.size());
   for (const auto& [rank, recent] : ranks) {
-    RankWindow window{.steps = 1, .seconds = recent.step_seconds()};
-    if (const auto speed = recent.flops.per_second()) window.flops = *speed * window.seconds;
-    if (recent.phases[static_cast<std::size_t>(Phase::communication)])
-      window.waited = window.communicated = recent.step_seconds() - recent.own_seconds();
+    const StepTotals totals = recent.totals();
+    const double seconds = totals.step_seconds().value_or(Seconds{}).value;
+    RankWindow window{.steps = 1, .seconds = seconds};
+    if (const auto speed = totals.flops_per_second()) window.flops = *speed * seconds;
+    if (totals.phase(Phase::communication))
+      window.waited = window.communicated = seconds - own_seconds(totals);
     windows.push_back({.rank = rank, .role = run.role(rank), .windows = {window}});
   }
   return windows;

@@ -9,11 +9,11 @@
 
 namespace flopmeter {
 
-/// The fading means of each rank as one window of a step, in order of rank.
+/// The newest steps of each rank as one window of a mean step, in order of rank.
 std::vector<RankWindows> live_windows(const RunDescription& run,
                                       const std::map<int, RecentSteps>& ranks);
 
-/// How such windows are judged: the means are over many steps already, so one tells.
+/// How such windows are compared: each is a mean over many steps, so one is enough.
 inline constexpr StragglerOptions live_judgement{.windows = 1, .of_windows = 1};
 
 }  // namespace flopmeter

@@ -2,63 +2,32 @@
 #include <flopmeter/report/live_totals.h>
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 namespace flopmeter {
 namespace {
 
-/// What an earlier step still counts when one more has come: about the last ten steps show.
-constexpr double fade = 0.9;
-constexpr std::size_t most_stretches = 1000;
-
-void scale(Throughput& rate) {
-  rate.amount *= fade;
-  rate.seconds *= fade;
-}
-
-void scale(RankUtilization& share) {
-  share.at_peak *= fade;
-  share.seconds *= fade;
-}
-
-void join(Throughput& into, const Throughput& from) {
-  into.amount += from.amount;
-  into.seconds += from.seconds;
-}
-
-std::optional<double> real(const std::optional<std::int64_t>& value) {
-  return value ? std::optional{static_cast<double>(*value)} : std::nullopt;
-}
+constexpr std::int64_t block_steps = 10;
+constexpr std::size_t most_buckets = 1000;
 
 }  // namespace
 
 void RecentSteps::add(const StepRecord& record) {
-  scale(mfu);
-  scale(hfu);
-  scale(flops);
-  scale(tokens);
-  scale(samples);
-  weight = weight * fade + 1;
-  seconds = seconds * fade + record.step_seconds.value;
-  mfu.add(record.mfu, record.step_seconds);
-  hfu.add(record.hfu, record.step_seconds);
-  if (record.model_flops)
-    flops.add(static_cast<double>(record.model_flops->value) / record.devices, record.step_seconds);
-  tokens.add(real(record.tokens), record.step_seconds);
-  samples.add(real(record.samples), record.step_seconds);
-  for (std::size_t i = 0; i < phase_count; ++i) {
-    if (phases[i] || record.phases[i])
-      phases[i] = phases[i].value_or(0) * fade + record.phases[i].value_or(Seconds{}).value;
+  if (current_.steps == block_steps) {
+    previous_ = current_;
+    current_ = {};
   }
-  last_step = record.step;
-  last_unix = record.time_unix;
+  current_.add(record);
 }
 
-double RecentSteps::own_seconds() const {
-  const double waited = phases[static_cast<std::size_t>(Phase::communication)].value_or(0);
-  return weight > 0 ? (seconds - waited) / weight : 0;
+StepTotals RecentSteps::totals() const {
+  StepTotals totals = previous_;
+  totals += current_;
+  return totals;
 }
 
-LiveTotals::LiveTotals() : timeline(live_curves(), most_stretches) {}
+LiveTotals::LiveTotals() : timeline(live_curves(), most_buckets) {}
 
 void LiveTotals::add(const StepRecord& record) {
   if (record.tag != StepTag::train) return;
@@ -66,23 +35,11 @@ void LiveTotals::add(const StepRecord& record) {
   ranks[record.rank].add(record);
 }
 
-RecentSteps LiveTotals::all() const {
-  RecentSteps sum;
-  for (const auto& [rank, recent] : ranks) {
-    sum.last_step = std::max(sum.last_step, recent.last_step);
-    sum.last_unix = std::max(sum.last_unix, recent.last_unix);
-    sum.weight += recent.weight;
-    sum.seconds += recent.seconds;
-    sum.mfu.add(recent.mfu);
-    sum.hfu.add(recent.hfu);
-    join(sum.flops, recent.flops);
-    join(sum.tokens, recent.tokens);
-    join(sum.samples, recent.samples);
-    for (std::size_t i = 0; i < phase_count; ++i) {
-      if (recent.phases[i]) sum.phases[i] = sum.phases[i].value_or(0) + *recent.phases[i];
-    }
-  }
-  return sum;
+StepTotals LiveTotals::all() const {
+  std::vector<StepTotals> totals;
+  totals.reserve(ranks.size());
+  for (const auto& [rank, recent] : ranks) totals.push_back(recent.totals());
+  return totals.size() == 1 ? totals.front() : StepTotals::of_ranks(totals);
 }
 
 std::span<const std::string_view> live_curves() {

@@ -38,9 +38,9 @@ void write_ops(JsonWriter& json, const OpProfile& profile) {
         .field("calls", total.calls)
         .field("flops", total.flops)
         .field("seconds", total.seconds)
-        .field(
-            "share",
-            profile.busy.value > 0 ? std::optional{total.seconds / profile.busy.value} : std::nullopt)
+        .field("share",
+               profile.busy.value > 0 ? std::optional{total.seconds / profile.busy.value}
+                                      : std::nullopt)
         .end_object();
   }
   json.end_array();
@@ -68,35 +68,39 @@ void write_matmuls(JsonWriter& json, const OpProfile& profile) {
 
 }  // namespace
 
-void write_diagnosis(JsonWriter& json, const Evidence& evidence) {
-  auto diagnosis = diagnose(evidence);
+void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis) {
   json.field("diagnosis_missing",
              diagnosis ? std::nullopt : std::optional{diagnosis.error().message});
-  json.key("waterfall");
   if (!diagnosis) {
-    json.null().key("findings").null();
+    json.key("budget").null().key("findings").null();
     return;
   }
-  json.begin_object()
-      .field("mfu", diagnosis->waterfall.mfu)
-      .field("mfu_of_steps", diagnosis->sums.recorded_mfu);
-  json.field("first_step", evidence.steps.front().step)
-      .field("last_step", evidence.steps.back().step);
-  json.key("losses").begin_array();
-  for (const Loss& loss : diagnosis->waterfall.losses) {
-    if (loss.nanoseconds == 0) continue;
+  const TimeBudget& budget = (*diagnosis).budget;
+  json.field("verdict", verdict(*diagnosis)).field("peak", (*diagnosis).peak);
+  json.key("budget").begin_array();
+  for (const BudgetLine& line : budget.lines) {
     json.begin_object()
-        .field("cause", to_string(loss.cause))
-        .field("text", describe(loss.cause))
-        .field("seconds", static_cast<double>(loss.nanoseconds) / 1e9)
-        .field("mfu_points", loss.mfu_points)
+        .field("cause", line.cause.id)
+        .field("text", line.cause.text)
+        .field("seconds", static_cast<double>(line.nanoseconds) / 1e9)
+        .field("share", budget.share(line.cause))
         .end_object();
   }
-  json.end_array().key("missing").begin_array();
-  for (const std::string& signal : diagnosis->waterfall.missing) json.value(signal);
-  json.end_array().end_object();
-  json.key("findings").begin_array();
-  for (const Finding& finding : diagnosis->findings) write_json(json, finding);
+  json.end_array().key("missing_signals").begin_array();
+  for (const std::string& signal : budget.missing_signals) json.value(signal);
+  json.end_array().key("findings").begin_array();
+  for (const Finding& finding : (*diagnosis).findings) write_json(json, finding);
+  json.end_array().key("what_ifs").begin_array();
+  for (const Finding& finding : (*diagnosis).findings) {
+    json.begin_object()
+        .field("rule", finding.rule)
+        .field("peak", finding.peak)
+        .field("useful_factor", finding.useful_factor)
+        .key("savings")
+        .begin_object();
+    for (const Saving& saving : finding.savings) json.field(saving.cause, saving.seconds);
+    json.end_object().end_object();
+  }
   json.end_array();
 }
 

@@ -2,15 +2,14 @@
 #include "finding_marks.h"
 #include "read_streams.h"
 #include "report_diagnosis.h"
-#include "verdict_word.h"
 
+#include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/text.h>
-#include <flopmeter/analysis/run_evidence.h>
-#include <flopmeter/runstore/record_reader.h>
 #include <flopmeter/report/report.h>
 #include <flopmeter/report/run_overview.h>
+#include <flopmeter/runstore/record_reader.h>
 
 #include <algorithm>
 #include <charconv>
@@ -80,14 +79,14 @@ void write_run(JsonWriter& json, const RunDirectory& run) {
   json.end_object();
 }
 
-std::optional<std::string> why_no_mfu(const RunOverview& overview, const RunDescription& about) {
-  if (overview.all.mfu_now) return std::nullopt;
-  if (overview.all.steps == 0) return "No train step is recorded yet.";
+std::optional<std::string> why_no_mfu(const StepTotals& all, const RunDescription& about) {
+  if (all.mfu()) return std::nullopt;
+  if (all.steps == 0) return "No train step is recorded yet.";
   const bool peak = std::any_of(about.peaks.peaks.begin(),
                                 about.peaks.peaks.end(),
                                 [](const auto& p) { return p.has_value(); });
   if (!peak)
-    return "No MFU: the peak of this device is not known. Give it with --peak, or measure it with "
+    return "No MFU: the peak of this device is not known. Set the peak or measure it with "
            "flopmeter peak.";
   return "No MFU: the FLOPs of the steps are not known.";
 }
@@ -102,46 +101,43 @@ void write_counts(JsonWriter& json,
   json.end_array();
 }
 
-/// The mean over the ranks of what each says of its last log interval.
-std::optional<double> mfu_now(const RunOverview& overview) {
-  ValueSpread now;
-  for (const auto& [rank, totals] : overview.ranks) {
-    if (totals.mfu_now) now.add(*totals.mfu_now);
-  }
-  return now.mean();
-}
-
-void write_headline(JsonWriter& json, const RunOverview& overview, const RunDescription& about) {
-  const RankTotals& all = overview.all;
-  const auto mfu = mfu_now(overview);
+void write_headline(JsonWriter& json,
+                    const RunOverview& overview,
+                    const StepTotals& all,
+                    const RunDescription& about) {
   const bool any = all.steps > 0;
-  json.key("headline").begin_object().field("mfu", mfu);
-  json.field("verdict", mfu ? std::optional{verdict_word(*mfu)} : std::nullopt)
-      .field("no_mfu_reason", why_no_mfu(overview, about))
-      .field("mfu_run", all.mfu.value())
-      .field("hfu_run", all.hfu.value())
-      .field("flops_per_second_device", overview.model_flops.per_second())
-      .field("tokens_per_second", overview.tokens.per_second())
-      .field("samples_per_second", overview.samples.per_second())
-      .field("step_seconds",
-             any ? std::optional{all.seconds / static_cast<double>(all.steps)} : std::nullopt)
+  std::optional<double> first_unix;
+  std::uint64_t dropped = 0;
+  std::map<StepTag, std::int64_t> tagged;
+  for (const auto& [rank, totals] : overview.ranks) {
+    if (totals.first_unix)
+      first_unix = std::min(first_unix.value_or(*totals.first_unix), *totals.first_unix);
+    dropped += totals.dropped_records;
+  }
+  for (const auto& [tag, other] : all.other_tags) tagged[tag] = other.records;
+  json.key("headline").begin_object().field("mfu", all.mfu());
+  json.field("no_mfu_reason", why_no_mfu(all, about))
+      .field("hfu", all.hfu())
+      .field("flops_per_second_device", all.flops_per_second())
+      .field("tokens_per_second", all.tokens_per_second())
+      .field("samples_per_second", all.samples_per_second())
+      .field("step_seconds", all.step_seconds())
       .field("train_steps", all.steps)
       .field("last_step", any ? std::optional{all.last_step} : std::nullopt)
-      .field("first_unix", any ? std::optional{all.first_unix} : std::nullopt)
+      .field("first_unix", first_unix)
       .field("last_unix", any ? std::optional{all.last_unix} : std::nullopt)
-      .field("goodput", overview.goodput)
-      .field("monitor_share", overview.watching.per_second())
+      .field("goodput", all.goodput())
+      .field("monitor_share", all.monitor_seconds.rate())
       .field("recompute_share",
-             overview.hardware_flops > 0
-                 ? std::optional{static_cast<double>(overview.recompute_flops) /
-                                 static_cast<double>(overview.hardware_flops)}
-                 : std::nullopt)
+             all.hardware_flops > 0 ? std::optional{static_cast<double>(all.recompute_flops) /
+                                                    static_cast<double>(all.hardware_flops)}
+                                    : std::nullopt)
       .field("attention_pairs",
              overview.attention_pairs ? std::optional{to_string(*overview.attention_pairs)}
                                       : std::nullopt)
-      .field("dropped_records", all.dropped_records);
+      .field("dropped_records", dropped);
   write_counts(json, "flops_sources", overview.sources);
-  write_counts(json, "tagged_steps", overview.left_out);
+  write_counts(json, "tagged_steps", tagged);
   json.end_object();
 }
 
@@ -188,11 +184,11 @@ void write_timeline(JsonWriter& json, const Timeline& timeline) {
   json.end_array().end_object();
 }
 
-void write_phases(JsonWriter& json, const RankTotals& all) {
+void write_phases(JsonWriter& json, const StepTotals& all) {
   json.key("phases").begin_array();
   for (std::size_t i = 0; i < phase_count; ++i) {
     const auto phase = static_cast<Phase>(i);
-    const auto share = all.share(phase);
+    const auto share = all.phase_share(phase);
     if (!share) continue;
     const Field* field = find_step_field("phases." + std::string{to_string(phase)});
     json.begin_object()
@@ -205,13 +201,13 @@ void write_phases(JsonWriter& json, const RankTotals& all) {
   json.end_array();
 }
 
-void write_dtypes(JsonWriter& json, const RunOverview& overview) {
+void write_dtypes(JsonWriter& json, const StepTotals& all) {
   json.key("dtypes").begin_array();
   for (std::size_t i = 0; i < dtype_count; ++i) {
-    if (overview.flops_by_dtype[i] == 0) continue;
+    if (all.hardware_flops_by_dtype[i] == 0) continue;
     json.begin_object()
         .field("name", to_string(static_cast<Dtype>(i)))
-        .field("flops", overview.flops_by_dtype[i])
+        .field("flops", all.hardware_flops_by_dtype[i])
         .end_object();
   }
   json.end_array();
@@ -229,7 +225,7 @@ void write_ranks(JsonWriter& json,
   std::vector<double> own;
   for (const auto& [rank, totals] : ranks) {
     rows.emplace_back(rank, &totals);
-    own.push_back(totals.own_seconds());
+    own.push_back(own_seconds(totals.steps));
   }
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
   if (!own.empty()) std::nth_element(own.begin(), middle, own.end());
@@ -238,8 +234,8 @@ void write_ranks(JsonWriter& json,
   json.key("strip").begin_array();
   const std::size_t each = (rows.size() + most_rank_bars - 1) / most_rank_bars;
   const auto slower = [&slow](const Row& a, const Row& b) {
-    return std::pair{slow.contains(a.first), a.second->own_seconds()} <
-           std::pair{slow.contains(b.first), b.second->own_seconds()};
+    return std::pair{slow.contains(a.first), own_seconds(a.second->steps)} <
+           std::pair{slow.contains(b.first), own_seconds(b.second->steps)};
   };
   for (std::size_t i = 0; i < rows.size(); i += each) {
     const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, rows.size()));
@@ -247,7 +243,7 @@ void write_ranks(JsonWriter& json,
         *std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), end, slower);
     json.begin_object()
         .field("rank", worst.first)
-        .field("step_seconds", worst.second->own_seconds())
+        .field("step_seconds", own_seconds(worst.second->steps))
         .field("slow", slow.contains(worst.first))
         .end_object();
   }
@@ -260,13 +256,13 @@ void write_ranks(JsonWriter& json,
   for (const auto& [rank, totals] : rows) {
     json.begin_object()
         .field("rank", rank)
-        .field("steps", totals->steps)
-        .field("last_step", totals->last_step)
-        .field("step_seconds", totals->own_seconds())
+        .field("steps", totals->steps.steps)
+        .field("last_step", totals->steps.last_step)
+        .field("step_seconds", own_seconds(totals->steps))
         .field("slow", slow.contains(rank))
-        .field("mfu", totals->mfu.value())
-        .field("data_share", totals->share(Phase::data))
-        .field("communication_share", totals->share(Phase::communication))
+        .field("mfu", totals->steps.mfu())
+        .field("data_share", totals->steps.phase_share(Phase::data))
+        .field("communication_share", totals->steps.phase_share(Phase::communication))
         .field("memory_peak_bytes", totals->memory_peak_bytes)
         .field("dropped_records", totals->dropped_records)
         .end_object();
@@ -282,7 +278,7 @@ void write_marks(JsonWriter& json, const std::vector<FindingMark>& marks) {
         .field("summary", mark.summary)
         .field("first_step", mark.first_step)
         .field("last_step", mark.last_step)
-        .field("mfu_points", mark.mfu_points)
+        .field("share", mark.share)
         .end_object();
   }
   json.end_array();
@@ -306,26 +302,30 @@ Result<std::string> report_json(const std::string& directory, const ReportOption
   auto run = open_run(directory);
   if (!run) return run.error();
   const int first_rank = run->files.empty() ? 0 : run->files.front().rank;
-  const Evidence evidence = read_evidence(*run, first_rank);
+  const Evidence evidence = read_evidence(*run);
+  const Result<Diagnosis> diagnosis = diagnose(evidence);
   FindingMarks marks{evidence, steps_a_look(*run, first_rank)};
   RunOverview overview;
   const std::int64_t damaged = read_streams(*run, [&](const StepRecord& record) {
     overview.add(record);
     if (record.rank == first_rank) marks.add(record);
   });
+  const StepTotals all = overview.all();
   std::string text;
   JsonWriter json{text};
   json.begin_object()
-      .field("schema", "flopmeter.report/1")
+      .field("schema", "flopmeter.report/2")
+      .field("mfu", all.mfu())
+      .field("goodput", all.goodput())
       .field("version", options.version)
       .field("written_unix", options.written_unix);
   write_run(json, *run);
-  write_headline(json, overview, run->description);
+  write_headline(json, overview, all, run->description);
   write_timeline(json, overview.timeline);
-  write_phases(json, overview.all);
-  write_dtypes(json, overview);
+  write_phases(json, all);
+  write_dtypes(json, all);
   write_ranks(json, overview.ranks, evidence.ranks);
-  write_diagnosis(json, evidence);
+  write_diagnosis(json, diagnosis);
   write_op_profile(json, evidence.profiles);
   write_marks(json, marks.finish());
   json.key("notes").begin_array();

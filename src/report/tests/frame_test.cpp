@@ -25,12 +25,12 @@ class Frame : public testing::Test {
                          .summary = "Training waits for data 10 % of the time",
                          .evidence = "",
                          .recommendation = "num_workers=8 instead of 2",
-                         .mfu_points = 0.041});
+                         .share = 0.101});
     findings_.push_back({.rule = "straggler",
                          .summary = "Rank 3 is slower than the others",
                          .evidence = "",
                          .recommendation = "look at the clocks of its device",
-                         .mfu_points = 0.012});
+                         .share = 0.03});
   }
 
   void steps(int ranks) {
@@ -150,7 +150,13 @@ TEST_F(Frame, the_slowest_rank_is_the_one_with_the_least_speed_not_with_the_long
     }
   }
   EXPECT_THAT(line_of_ranks(), HasSubstr("slowest 4 (−30.0 % FLOP/s)"));
-  for (auto& [rank, recent] : totals_.ranks) recent.flops = {};
+  for (int rank = 0; rank < 6; ++rank) {
+    for (std::int64_t step = 41; step <= 60; ++step) {
+      StepRecord record = sample_step(step, rank);
+      record.model_flops = std::nullopt;
+      totals_.add(record);
+    }
+  }
   EXPECT_THAT(line_of_ranks(), Not(HasSubstr("slowest"))) << "no FLOPs, no speed";
 }
 

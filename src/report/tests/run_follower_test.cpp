@@ -36,7 +36,7 @@ TEST_F(Follower, reads_each_record_once) {
   for (std::int64_t step = 2; step <= 5; ++step) write(step);
   EXPECT_TRUE(refresh());
   ASSERT_EQ(follower_.window().size(), 5U);
-  EXPECT_EQ(follower_.totals().ranks.at(0).last_step, 5);
+  EXPECT_EQ(follower_.totals().ranks.at(0).totals().last_step, 5);
   EXPECT_EQ(follower_.totals().timeline.buckets().at(3).spreads[0].count, 1);
 }
 
@@ -61,7 +61,7 @@ TEST_F(Follower, sees_new_ranks_and_restarts) {
   EXPECT_EQ(follower_.totals().ranks.size(), 2U);
   write(2, 0, "20231114_230000");
   EXPECT_TRUE(refresh());
-  EXPECT_EQ(follower_.totals().ranks.at(0).last_step, 2);
+  EXPECT_EQ(follower_.totals().ranks.at(0).totals().last_step, 2);
 }
 
 TEST_F(Follower, starts_with_the_end_of_a_long_stream) {
@@ -71,7 +71,7 @@ TEST_F(Follower, starts_with_the_end_of_a_long_stream) {
   }
   append_file(stream_of(directory_, 0), text);
   refresh();
-  EXPECT_EQ(follower_.totals().ranks.at(0).last_step, 999);
+  EXPECT_EQ(follower_.totals().ranks.at(0).totals().last_step, 999);
   std::int64_t records = 0;
   for (const auto& [index, bucket] : follower_.totals().timeline.buckets())
     records += bucket.spreads[0].count;
@@ -93,7 +93,7 @@ TEST_F(Follower, a_stream_written_anew_is_read_anew) {
   std::filesystem::remove(stream_of(directory_, 0));
   write(1);
   refresh();
-  EXPECT_EQ(follower_.totals().ranks.at(0).last_step, 1);
+  EXPECT_EQ(follower_.totals().ranks.at(0).totals().last_step, 1);
 }
 
 TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_second) {
@@ -116,7 +116,7 @@ TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_sec
     fastest = std::min(
         fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     EXPECT_GT(lines.size(), 5U);
-    EXPECT_EQ(follower_.totals().ranks.at(9900).last_step, step);
+    EXPECT_EQ(follower_.totals().ranks.at(9900).totals().last_step, step);
   }
   RecordProperty("refresh_seconds", std::to_string(fastest));
   std::printf("refresh and frame: %.0f ms\n", 1e3 * fastest);

@@ -5,8 +5,8 @@
 #include "../src/interval_rows.h"
 #include "../src/output_file.h"
 
-#include <flopmeter/core/utilization.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/core/utilization.h>
 
 #include <poll.h>
 #include <unistd.h>
@@ -32,7 +32,8 @@ class ConsoleSink final : public Sink {
     return row ? put(*row) : Result<void>{};
   }
   Result<void> found(const std::vector<Finding>& findings) override {
-    if (findings.empty()) return say("    nothing is left that a known recommendation would change\n");
+    if (findings.empty())
+      return say("    nothing is left that a known recommendation would change\n");
     return say_findings(findings);
   }
   Result<void> finish(const std::vector<Finding>& findings) override {
@@ -74,8 +75,7 @@ class ConsoleSink final : public Sink {
   Result<void> say_findings(const std::vector<Finding>& findings) const {
     for (const Finding& finding : findings) {
       std::string line = "    " + finding.rule;
-      if (finding.mfu_points)
-        line += " costs " + fixed(100 * *finding.mfu_points, 1) + " MFU points";
+      if (finding.share) line += " costs " + percent(*finding.share) + " of the time";
       line += ": " + finding.summary + "; " + finding.recommendation;
       if (const auto said = say(printable(line) + "\n"); !said) return said;
     }

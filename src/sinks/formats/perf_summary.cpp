@@ -46,13 +46,7 @@ class PerfSummarySink final : public Sink {
 
   Result<void> write(const StepRecord& record) override {
     last_ = record;
-    if (record.tag == StepTag::train) {
-      ++iterations_;
-      const double seconds = record.step_seconds.value;
-      if (record.model_flops)
-        flops_.add(static_cast<double>(record.model_flops->value) / record.devices, seconds);
-      if (record.tokens) tokens_.add(static_cast<double>(*record.tokens), seconds);
-    }
+    totals_.add(record);
     if (const auto row = intervals_.add(record)) keep(*row);
     return {};
   }
@@ -121,7 +115,7 @@ class PerfSummarySink final : public Sink {
     json.begin_object().key("session_info").begin_object();
     json.field("start_time", run_.stamp)
         .field("end_time", last_ ? std::optional{local_time(last_->time_unix, 'T')} : std::nullopt)
-        .field("total_iterations", iterations_)
+        .field("total_iterations", totals_.steps)
         .field("schema", "flopmeter.summary/1")
         .field("run_id", run_.run_id)
         .field("model", run_.model)
@@ -131,15 +125,15 @@ class PerfSummarySink final : public Sink {
         .field("world_size", run_.world_size)
         .field("log_interval", run_.log_interval)
         .end_object();
-    const auto average = flops_.rate();
+    const auto average = totals_.flops_per_second();
     json.key("final_statistics").begin_object();
     json.field("avg_tflops_per_gpu", average ? std::optional{*average * 1e-12} : std::nullopt)
         .field("max_tflops_per_gpu", tflops_.greatest)
         .field("min_tflops_per_gpu", tflops_.least)
         .field("avg_throughput_tokens", tokens_total())
         .field("peak_memory_gb", memory_.greatest)
-        .field("mfu", last_ ? last_->mfu_run : std::nullopt)
-        .field("goodput", goodput())
+        .field("mfu", totals_.mfu())
+        .field("goodput", totals_.goodput())
         .field("dropped_records", last_ ? last_->dropped_records : 0)
         .end_object();
     json.key("iteration_logs").begin_array();
@@ -157,11 +151,8 @@ class PerfSummarySink final : public Sink {
   }
 
   [[nodiscard]] std::optional<double> tokens_total() const {
-    const auto rate = tokens_.rate();
+    const auto rate = totals_.tokens_per_second();
     return rate ? std::optional{*rate * run_.data_parallel} : std::nullopt;
-  }
-  [[nodiscard]] std::optional<double> goodput() const {
-    return last_ ? as_number(find_step_field("goodput")->read(*last_)) : std::nullopt;
   }
 
   RunInfo run_;
@@ -169,8 +160,7 @@ class PerfSummarySink final : public Sink {
   IntervalRows intervals_;
   BoundedRows<Row> rows_{most_rows};
   Span tflops_, memory_;
-  RateSum flops_, tokens_;
-  std::int64_t iterations_ = 0;
+  StepTotals totals_;
   std::optional<StepRecord> last_;
   std::optional<std::chrono::steady_clock::time_point> written_;
 };

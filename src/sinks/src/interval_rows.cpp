@@ -32,21 +32,8 @@ std::optional<double> scaled(std::optional<double> value, double factor) {
 
 std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
   if (record.tag != StepTag::train) return std::nullopt;
-  const double seconds = record.step_seconds.value;
-  sums_.last = record;
-  ++sums_.steps;
-  sums_.seconds += seconds;
-  if (record.model_flops)
-    sums_.flops.add(static_cast<double>(record.model_flops->value) / record.devices, seconds);
-  sums_.samples.add(to_double(record.samples), seconds);
-  sums_.tokens.add(to_double(record.tokens), seconds);
-  sums_.mfu.add(scaled(record.mfu, seconds), seconds);
-  sums_.hfu.add(scaled(record.hfu, seconds), seconds);
-  for (std::size_t i = 0; i < phase_count; ++i) {
-    if (!record.phases[i]) continue;
-    sums_.phases[i] += record.phases[i]->value;
-    sums_.has_phase[i] = true;
-  }
+  last_ = record;
+  totals_.add(record);
   const std::int64_t interval = std::max(run_.log_interval, 1);
   const std::int64_t before = previous_step_.value_or(record.step > 0 ? record.step - 1 : 0);
   previous_step_ = record.step;
@@ -55,30 +42,31 @@ std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
 }
 
 std::optional<IntervalRow> IntervalRows::rest() {
-  if (sums_.steps == 0) return std::nullopt;
+  if (totals_.steps == 0) return std::nullopt;
   IntervalRow done = row();
-  sums_ = {};
+  totals_ = {};
   return done;
 }
 
 IntervalRow IntervalRows::row() const {
   IntervalRow row;
-  row.last = sums_.last;
-  row.steps = sums_.steps;
-  row.step_seconds = {sums_.seconds / sums_.steps};
-  row.tflops_per_device = scaled(sums_.flops.rate(), 1e-12);
-  // An estimate is shared out evenly; a count is only this rank's.
-  if (run_.equal_ranks || sums_.last.flops_source == FlopsProvenance::estimate)
+  row.last = last_;
+  row.steps = static_cast<int>(totals_.steps);
+  row.step_seconds = *totals_.step_seconds();
+  row.tflops_per_device = scaled(totals_.flops_per_second(), 1e-12);
+  // An estimate is divided evenly among the ranks; a count is only this rank's.
+  if (run_.equal_ranks || last_.flops_source == FlopsProvenance::estimate)
     row.tflops_total =
-        scaled(row.tflops_per_device, static_cast<double>(sums_.last.devices) * run_.world_size);
-  row.samples_per_second = scaled(sums_.samples.rate(), run_.data_parallel);
-  row.tokens_per_second = scaled(sums_.tokens.rate(), run_.data_parallel);
-  row.mfu = sums_.mfu.rate();
-  row.hfu = sums_.hfu.rate();
+        scaled(row.tflops_per_device, static_cast<double>(last_.devices) * run_.world_size);
+  row.samples_per_second = scaled(totals_.samples_per_second(), run_.data_parallel);
+  row.tokens_per_second = scaled(totals_.tokens_per_second(), run_.data_parallel);
+  row.mfu = totals_.mfu();
+  row.hfu = totals_.hfu();
   for (std::size_t i = 0; i < phase_count; ++i) {
-    if (sums_.has_phase[i]) row.phases[i] = Seconds{sums_.phases[i] / sums_.steps};
+    if (totals_.phases[i])
+      row.phases[i] = Seconds{*totals_.phases[i] / static_cast<double>(totals_.steps)};
   }
-  const StepRecord& last = sums_.last;
+  const StepRecord& last = last_;
   const auto& now = last.memory_device_bytes ? last.memory_device_bytes : last.memory_rss_bytes;
   const auto& peak =
       last.memory_device_bytes ? last.memory_device_peak_bytes : last.memory_rss_peak_bytes;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <flopmeter/core/sink.h>
+#include <flopmeter/core/step_totals.h>
 
 #include <array>
 #include <optional>
@@ -31,20 +32,6 @@ struct IntervalRow {
   std::optional<double> memory_peak_gb;
 };
 
-/// A sum over the steps that know the amount, and their time.
-struct RateSum {
-  double amount = 0;
-  double seconds = 0;
-  void add(std::optional<double> value, double time) {
-    if (!value) return;
-    amount += *value;
-    seconds += time;
-  }
-  [[nodiscard]] std::optional<double> rate() const {
-    return seconds > 0 ? std::optional<double>{amount / seconds} : std::nullopt;
-  }
-};
-
 /// Not thread-safe.
 class IntervalRows {
  public:
@@ -57,18 +44,11 @@ class IntervalRows {
   std::optional<IntervalRow> rest();
 
  private:
-  struct Sums {
-    StepRecord last;
-    int steps = 0;
-    double seconds = 0;
-    RateSum flops, samples, tokens, mfu, hfu;
-    std::array<double, phase_count> phases{};
-    std::array<bool, phase_count> has_phase{};
-  };
   [[nodiscard]] IntervalRow row() const;
 
   RunInfo run_;
-  Sums sums_;
+  StepRecord last_;
+  StepTotals totals_;
   std::optional<std::int64_t> previous_step_;
 };
 

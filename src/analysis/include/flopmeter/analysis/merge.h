@@ -5,12 +5,11 @@
 // one open file and memory for their sums alone.
 #pragma once
 
-#include <flopmeter/core/phase.h>
+#include <flopmeter/analysis/straggler.h>
+#include <flopmeter/core/step_totals.h>
 #include <flopmeter/core/units.h>
 #include <flopmeter/runstore/run_directory.h>
-#include <flopmeter/analysis/straggler.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,22 +47,16 @@ struct WorldStep {
   [[nodiscard]] bool complete() const { return ranks >= world_size; }
 };
 
-/// One rank over the whole run, train steps only.
+/// One rank over the whole run.
 struct RankSummary {
   int rank = 0;
   int starts = 0;  ///< streams it wrote
-  std::int64_t steps = 0;
-  std::int64_t repeated_steps = 0;  ///< done again after a restart
+  StepTotals totals;
+  std::int64_t repeated_steps = 0;  ///< after a restart
   std::int64_t damaged_lines = 0;
   std::optional<std::int64_t> first_step{};
   std::optional<std::int64_t> last_step{};
-  double last_time = 0;                             ///< end of its last record, seconds since 1970
-  double seconds = 0;                               ///< of its steps
-  std::array<double, phase_count> phase_seconds{};  ///< of its steps, as far as marked
-  std::optional<double> mfu{};
-  std::optional<Flops> model_flops{};          ///< as this rank counted
-  std::optional<double> waited_seconds{};      ///< in collectives that nothing hid
-  std::optional<double> overlapped_seconds{};  ///< in collectives beside other work
+  double last_time = 0;  ///< end of its last record, seconds since 1970
   RankScore score;
 };
 

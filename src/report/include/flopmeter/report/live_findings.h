@@ -8,7 +8,7 @@
 
 namespace flopmeter {
 
-/// What the diagnosis finds in the newest steps, largest first; nothing where no MFU can be formed.
+/// Findings of the newest steps of the first rank, largest first.
 std::vector<Finding> live_findings(const RunFollower& follower);
 
 }  // namespace flopmeter

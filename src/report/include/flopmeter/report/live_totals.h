@@ -1,38 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveTotals: the latest of every rank, for a view that is drawn again and again.  A few hundred
-// bytes a rank.
+// LiveTotals: the newest steps of every rank, for a view that is drawn repeatedly.  About a
+// kilobyte per rank.
 #pragma once
 
-#include <flopmeter/core/phase.h>
 #include <flopmeter/core/step_record.h>
-#include <flopmeter/report/run_overview.h>
+#include <flopmeter/core/step_totals.h>
 #include <flopmeter/report/timeline.h>
 
-#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <span>
+#include <string_view>
 
 namespace flopmeter {
 
-/// Recent train steps of one rank: sums in which older steps count ever less.
-struct RecentSteps {
-  std::int64_t last_step = 0;
-  double last_unix = 0;
-  double weight = 0;  ///< steps
-  double seconds = 0;
-  RankUtilization mfu;
-  RankUtilization hfu;
-  Throughput flops;  ///< of the model, one device
-  Throughput tokens;
-  Throughput samples;
-  std::array<std::optional<double>, phase_count> phases{};
-
+/// The newest 10 to 19 train steps of one rank.
+class RecentSteps {
+ public:
   void add(const StepRecord& record);
-  [[nodiscard]] double step_seconds() const { return weight > 0 ? seconds / weight : 0; }
-  /// Seconds of a step without waiting for others.
-  [[nodiscard]] double own_seconds() const;
+  [[nodiscard]] StepTotals totals() const;
+
+ private:
+  StepTotals previous_;  ///< a full block of steps
+  StepTotals current_;
 };
 
 class LiveTotals {
@@ -45,10 +36,10 @@ class LiveTotals {
   std::map<int, RecentSteps> ranks;
 
   /// All ranks together.
-  [[nodiscard]] RecentSteps all() const;
+  [[nodiscard]] StepTotals all() const;
 };
 
-/// What a live view may plot, best first: the first that has values is.
+/// What a live view may plot, best first: the first that has values is plotted.
 std::span<const std::string_view> live_curves();
 
 }  // namespace flopmeter

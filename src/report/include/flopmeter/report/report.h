@@ -16,7 +16,7 @@ struct ReportOptions {
   double written_unix = 0;  ///< when the report is made
 };
 
-/// What the page of a run directory shows, as JSON ("flopmeter.report/1").
+/// What the page of a run directory shows, as JSON ("flopmeter.report/2").
 Result<std::string> report_json(const std::string& directory, const ReportOptions& options);
 
 /// The page that shows such a document: one HTML text with style, script and charts in it.

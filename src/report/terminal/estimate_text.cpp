@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "estimate_text.h"
-
-#include "style.h"
-
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/estimate_text.h>
+#include <flopmeter/report/style.h>
 #include <flopmeter/report/terminal_text.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text style of the program: color on a terminal only, aligned columns, wrapped lines.
+// Style of terminal text: color on a terminal only, aligned columns, lines that fit.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,14 @@
 
 namespace flopmeter {
 
-/// True on a terminal, unless NO_COLOR is set.
+/// Cells of the terminal on standard output; if there is none, COLUMNS or 80, and no rows.
+struct TerminalSize {
+  std::size_t columns = 80;
+  std::size_t rows = 0;
+};
+TerminalSize terminal_size();
+
+/// Color is used on a terminal, unless NO_COLOR is set.
 bool colored();
 std::string bold(std::string_view text);
 std::string dim(std::string_view text);

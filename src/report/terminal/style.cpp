@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "style.h"
-
-#include "live_terminal.h"
-
+#include <flopmeter/core/text.h>
+#include <flopmeter/report/style.h>
 #include <flopmeter/report/terminal_text.h>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,15 @@ std::string painted(std::string_view text, std::string_view code) {
 }
 
 }  // namespace
+
+TerminalSize terminal_size() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return {size.ws_col, size.ws_row};
+  const char* columns = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe)
+  const auto given = columns == nullptr ? std::nullopt : parse_int(columns);
+  return {given && *given > 0 && *given < 10'000 ? static_cast<std::size_t>(*given) : 80, 0};
+}
 
 bool colored() {
   static const bool on = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/text.h>
+#include <flopmeter/report/diagnosis_text.h>
+#include <flopmeter/report/style.h>
+#include <flopmeter/report/terminal_text.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace flopmeter {
+namespace {
+
+constexpr double smallest_line = 0.005;  // of the time; smaller causes share one line
+
+std::string seconds_text(double seconds) {
+  return duration({seconds});
+}
+
+double per_step(const Diagnosis& diagnosis, double seconds) {
+  return seconds / static_cast<double>(diagnosis.totals.steps);
+}
+
+std::string faster_text(const std::optional<double>& speedup) {
+  return speedup ? fixed(*speedup, 2) + " x faster" : "";
+}
+
+std::string mfu_then_text(const Finding& finding) {
+  if (!finding.mfu_then) return "";
+  return "MFU " + percent(*finding.mfu_then) +
+         (finding.peak.empty() ? "" : " of the " + finding.peak + " peak");
+}
+
+/// The number of the first finding that saves most of its time from this cause; "" if none does.
+std::string finding_number(const Diagnosis& diagnosis, const Cause& cause) {
+  for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) {
+    const auto& savings = diagnosis.findings[i].savings;
+    const auto largest =
+        std::max_element(savings.begin(), savings.end(), [](const Saving& a, const Saving& b) {
+          return a.seconds < b.seconds;
+        });
+    if (largest != savings.end() && largest->cause == cause.id)
+      return "[" + std::to_string(i + 1) + "]";
+  }
+  return cause == causes::useful ? "= MFU" : "";
+}
+
+std::string budget_table(const Diagnosis& diagnosis) {
+  constexpr std::size_t longest_bar = 24;
+  const TimeBudget& budget = diagnosis.budget;
+  Table table{"llrrrl"};
+  table.row({dim("where the time went"), "", dim("share"), dim("time"), dim("per step"), ""});
+  double small = 0;
+  std::size_t folded = 0;
+  const double total = static_cast<double>(budget.total) / 1e9;
+  const double largest = budget.share(budget.lines.front().cause);
+  const auto row = [&](std::string_view name, double seconds, std::string note) {
+    table.row({std::string{name},
+               accent(block_bar(seconds / total / largest, longest_bar)),
+               percent(seconds / total),
+               seconds_text(seconds),
+               dim(seconds_text(per_step(diagnosis, seconds))),
+               std::move(note)});
+  };
+  for (const BudgetLine& line : budget.lines) {
+    const double seconds = budget.seconds(line.cause);
+    if (budget.share(line.cause) < smallest_line && line.cause != causes::useful) {
+      small += seconds;
+      ++folded;
+      continue;
+    }
+    row(line.cause.text, seconds, finding_number(diagnosis, line.cause));
+  }
+  if (folded > 0) row("other, " + std::to_string(folded) + " causes", small, "");
+  table.row({bold("train steps"),
+             "",
+             bold("100.0 %"),
+             bold(seconds_text(total)),
+             dim(seconds_text(per_step(diagnosis, total))),
+             ""});
+  return table.text();
+}
+
+std::string what_if_table(const Diagnosis& diagnosis) {
+  Table table{"lllll"};
+  table.row({dim("what would help"), dim("saves"), dim(""), dim("then"), dim("confidence")});
+  const auto row = [&](const std::string& name, const Finding& finding) {
+    table.row({name,
+               percent(*finding.share) + " of the time",
+               bold(faster_text(finding.speedup)),
+               mfu_then_text(finding),
+               finding.confidence ? dim(percent(*finding.confidence)) : ""});
+  };
+  bool any = false;
+  for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) {
+    const Finding& finding = diagnosis.findings[i];
+    if (!finding.share) continue;
+    any = true;
+    row("[" + std::to_string(i + 1) + "] " + finding.rule, finding);
+  }
+  if (diagnosis.together) row("all together", *diagnosis.together);
+  return any ? table.text() + "\n" : "";
+}
+
+std::string findings_text(const Diagnosis& diagnosis) {
+  std::string text;
+  for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) {
+    const Finding& finding = diagnosis.findings[i];
+    const std::string number = "[" + std::to_string(i + 1) + "] ";
+    const std::string below(number.size(), ' ');
+    text += paragraph(bold(number), bold(finding.rule) + "  " + printable(finding.summary));
+    text += paragraph(below + "Evidence: ", printable(finding.evidence));
+    text += paragraph(below + "Try: ", printable(finding.recommendation));
+  }
+  return text;
+}
+
+std::string cost_text(const Diagnosis& diagnosis, const DeviceCost& cost) {
+  const double per_hour = cost.per_device_hour * cost.devices;
+  std::string text = "the run costs " + fixed(per_hour, 2) + " per hour";
+  if (const auto mfu = diagnosis.mfu())
+    text += ", of which " + fixed(per_hour * (1 - *mfu), 2) + " buy no useful work";
+  for (const Finding& finding : diagnosis.findings) {
+    if (!finding.share) continue;
+    return text + "; the first recommendation saves " + fixed(per_hour * *finding.share, 2) +
+           " per hour for the same work";
+  }
+  return text;
+}
+
+/// Verdict, reason, and next step: what a reader needs if they read three lines.
+std::string head_text(const Diagnosis& diagnosis) {
+  std::string text = paragraph(bold("Verdict: "), printable(verdict(diagnosis)));
+  if (diagnosis.findings.empty()) {
+    text += paragraph(bold("Why: "), "no rule found a cause worth 1 % of the time");
+  } else {
+    const Finding& first = diagnosis.findings.front();
+    text += paragraph(bold("Why: "), printable(first.summary));
+    const std::string faster = faster_text(first.speedup);
+    text +=
+        paragraph(bold("Next: "),
+                  printable(first.recommendation) +
+                      (faster.empty() ? "" : " (" + faster + ", " + mfu_then_text(first) + ")"));
+  }
+  std::string facts = grouped(diagnosis.totals.steps) + " train steps";
+  if (!diagnosis.device.empty()) facts = printable(diagnosis.device) + ", " + facts;
+  if (const auto tokens = diagnosis.totals.tokens_per_second())
+    facts += ", " + grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s";
+  if (const auto goodput = diagnosis.totals.goodput())
+    facts += ", goodput " + percent(*goodput) + " (train steps, of the run's time)";
+  return text + paragraph("", dim(facts));
+}
+
+double per_token(const Diagnosis& diagnosis, double seconds) {
+  return seconds / static_cast<double>(diagnosis.totals.tokens.amount);
+}
+
+}  // namespace
+
+std::string diagnosis_text(const Diagnosis& diagnosis, const std::optional<DeviceCost>& cost) {
+  std::string text = head_text(diagnosis) + "\n";
+  if (!diagnosis.budget.lines.empty()) text += budget_table(diagnosis) + "\n";
+  text += what_if_table(diagnosis) + findings_text(diagnosis);
+  for (const std::string& missing : diagnosis.budget.missing_signals)
+    text += paragraph(warning("Not measured: "), printable(missing));
+  if (cost) text += paragraph("", cost_text(diagnosis, *cost));
+  return text;
+}
+
+std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
+  const auto mfu = [](const Diagnosis& diagnosis) {
+    return diagnosis.mfu()
+               ? percent(*diagnosis.mfu()) +
+                     (diagnosis.peak.empty() ? "" : " of the " + diagnosis.peak + " peak")
+               : std::string{"n/a"};
+  };
+  const bool tokens = before.totals.tokens.amount > 0 && after.totals.tokens.amount > 0;
+  const double step_before = per_step(before, before.totals.seconds);
+  const double step_after = per_step(after, after.totals.seconds);
+  std::string text = bold("MFU " + mfu(before) + " -> " + mfu(after)) + "\n";
+  if (tokens) {
+    const double speedup =
+        per_token(before, before.totals.seconds) / per_token(after, after.totals.seconds);
+    text += bold(fixed(speedup, 2) + " x the tokens per second") + "\n";
+  }
+  Table table{"lrrrrrr"};
+  table.row({dim("time by cause"),
+             dim("per step: before"),
+             dim("after"),
+             dim("change"),
+             dim(tokens ? "per token: before" : ""),
+             dim(tokens ? "after" : ""),
+             dim(tokens ? "change" : "")});
+  const auto signed_text = [](double seconds) {
+    const std::string shown = (seconds < 0 ? "-" : "+") + seconds_text(std::abs(seconds));
+    return seconds < 0 ? better(shown) : worse(shown);
+  };
+  const auto row = [&](const std::string& name, double a, double b) {
+    std::vector<std::string> cells = {name, seconds_text(a), seconds_text(b), signed_text(b - a)};
+    if (tokens) {
+      const double token_a = per_token(before, a * static_cast<double>(before.totals.steps));
+      const double token_b = per_token(after, b * static_cast<double>(after.totals.steps));
+      cells.push_back(seconds_text(token_a));
+      cells.push_back(seconds_text(token_b));
+      cells.push_back(signed_text(token_b - token_a));
+    } else {
+      cells.resize(7);
+    }
+    table.row(std::move(cells));
+  };
+  for (const Change& change : compare(before, after))
+    row(std::string{change.cause.text}, change.before, change.after);
+  row(bold("step"), step_before, step_after);
+  return text + "\n" + table.text();
+}
+
+}  // namespace flopmeter
