@@ -56,32 +56,38 @@ def note(**row):
             file.write(json.dumps(row) + "\n")
 
 
+def time_of(diagnosis, kind):
+    """Seconds per unit of work: of a mean step, and of the run if the fault lies outside the steps."""
+    seconds = diagnosis["seconds"] / (diagnosis["goodput"] if kind == "save" else 1)
+    return seconds / diagnosis["steps"]
+
+
 def judge(found, tuned, plan):
-    """Only the injected causes are reported, with the correct size and expected MFU.
+    """Only the injected causes are reported, with the correct share of the time and what-if MFU.
 
     `tuned` maps each injected kind to the diagnosis of the run without it.
     """
-    sizes = {RULES[kind]: after["mfu"] - found["mfu"] for kind, after in tuned.items()}
+    sizes = {RULES[kind]: 1 - time_of(after, kind) / time_of(found, kind) for kind, after in tuned.items()}
     reported = {finding["rule"]: finding for finding in found["findings"]}
     note(
         injected=sizes,
-        reported={rule: (finding["mfu_points"], finding["expected_mfu"]) for rule, finding in reported.items()},
+        reported={rule: (finding["share"], finding["mfu_then"]) for rule, finding in reported.items()},
         mfu=found["mfu"],
         unexplained=[unexplained(diagnosis) for diagnosis in (found, *tuned.values())],
     )
     for diagnosis in (found, *tuned.values()):
         check_sums(diagnosis)
-        assert unexplained(diagnosis) <= 0.1, (plan, diagnosis["waterfall"])
-    assert {rule for rule, finding in reported.items() if finding["mfu_points"] >= SMALL} <= set(sizes), (plan, found)
+        assert unexplained(diagnosis) <= 0.1, (plan, diagnosis["budget"])
+    assert {rule for rule, finding in reported.items() if (finding["share"] or 0) >= SMALL} <= set(sizes), (plan, found)
     for kind, after in tuned.items():
         rule = RULES[kind]
         size = pytest.approx(sizes[rule], rel=within(kind), abs=0.01)
         if sizes[rule] < SMALL:
-            assert rule not in reported or reported[rule]["mfu_points"] == size
+            assert rule not in reported or reported[rule]["share"] == size
             continue
         assert rule in reported, (plan, found)
-        assert reported[rule]["mfu_points"] == size, (plan, sizes, found)
-        assert reported[rule]["expected_mfu"] == pytest.approx(after["mfu"], rel=TUNED_WITHIN), (plan, found)
+        assert reported[rule]["share"] == size, (plan, sizes, found)
+        assert reported[rule]["mfu_then"] == pytest.approx(after["mfu"], rel=TUNED_WITHIN), (plan, found)
     larger, *rest = sorted(sizes, key=sizes.get, reverse=True)
     if all(sizes[larger] > 1.2 * sizes[other] + 0.01 for other in rest):
         assert found["findings"][0]["rule"] == larger, (plan, sizes, found)
@@ -127,7 +133,7 @@ def test_one_short_sequence_in_a_tiny_model_is_distinguished_from_a_full_batch(t
     first = found["findings"][0]
     note(
         injected={"batch of 1": after["mfu"] - found["mfu"]},
-        reported={first["rule"]: (first["mfu_points"], first["expected_mfu"])},
+        reported={first["rule"]: (first["share"], first["mfu_then"])},
         mfu=found["mfu"],
         unexplained=[unexplained(found), unexplained(after)],
     )
@@ -135,7 +141,7 @@ def test_one_short_sequence_in_a_tiny_model_is_distinguished_from_a_full_batch(t
     assert max(unexplained(found), unexplained(after)) <= 0.1
     assert first["rule"] in ("launch_overhead", "batch_too_small"), found
     assert "from 1 to 8" in first["recommendation"]
-    assert first["expected_mfu"] == pytest.approx(after["mfu"], rel=TUNED_WITHIN)
+    assert first["mfu_then"] == pytest.approx(after["mfu"], rel=TUNED_WITHIN)
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("unshare", "ip", "tc"))), reason="needs unshare, ip and tc")

@@ -24,7 +24,7 @@ const showHead = data => {
   ].filter(([, value]) => value !== "n/a");
   document.getElementById("head").append(
     line,
-    h("h1", {}, "MFU " + text(headline.mfu, percent), data.peak ? h("span", {class: "badge"}, "of the " + data.peak + " peak, all train steps") : null),
+    h("h1", {}, "MFU " + text(headline.mfu, percent)),
     h("p", {class: "lead"}, leadText(data)),
     h("div", {class: "tiles"}, tiles.map(([name, value]) => h("div", {class: "tile"}, h("b", {}, value), h("span", {}, name)))));
 };

@@ -14,6 +14,7 @@ constexpr std::size_t most_buckets = 1000;
 }  // namespace
 
 void RecentSteps::add(const StepRecord& record) {
+  if (record.time_unix < current_.last_unix) *this = {};  // the stream was written again
   if (current_.steps == block_steps) {
     previous_ = current_;
     current_ = {};

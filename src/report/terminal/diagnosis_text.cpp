@@ -46,7 +46,13 @@ std::string finding_number(const Diagnosis& diagnosis, const Cause& cause) {
 
 std::string budget_table(const Diagnosis& diagnosis) {
   constexpr std::size_t longest_bar = 24;
+  constexpr std::size_t numbers = 46;  // cells of a row besides name and bar
   const TimeBudget& budget = diagnosis.budget;
+  std::size_t names = cells("where the time went");
+  for (const BudgetLine& line : budget.lines) names = std::max(names, cells(line.cause.text));
+  const std::size_t width = std::max(text_width(), numbers + 14);
+  names = std::min(names, width - numbers);
+  const std::size_t bar = std::min(longest_bar, width - numbers - names);
   Table table{"llrrrl"};
   table.row({dim("where the time went"), "", dim("share"), dim("time"), dim("per step"), ""});
   double small = 0;
@@ -54,8 +60,8 @@ std::string budget_table(const Diagnosis& diagnosis) {
   const double total = static_cast<double>(budget.total) / 1e9;
   const double largest = budget.share(budget.lines.front().cause);
   const auto row = [&](std::string_view name, double seconds, std::string note) {
-    table.row({std::string{name},
-               accent(block_bar(seconds / total / largest, longest_bar)),
+    table.row({cut(name, names),
+               accent(block_bar(seconds / total / largest, bar)),
                percent(seconds / total),
                seconds_text(seconds),
                dim(seconds_text(per_step(diagnosis, seconds))),
@@ -81,14 +87,13 @@ std::string budget_table(const Diagnosis& diagnosis) {
 }
 
 std::string what_if_table(const Diagnosis& diagnosis) {
-  Table table{"lllll"};
-  table.row({dim("what would help"), dim("saves"), dim(""), dim("then"), dim("confidence")});
+  Table table{"lrrl"};
+  table.row({dim("what would help"), dim("saves"), "", dim("then")});
   const auto row = [&](const std::string& name, const Finding& finding) {
     table.row({name,
-               percent(*finding.share) + " of the time",
+               percent(*finding.share),
                bold(faster_text(finding.speedup)),
-               mfu_then_text(finding),
-               finding.confidence ? dim(percent(*finding.confidence)) : ""});
+               mfu_then_text(finding)});
   };
   bool any = false;
   for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) {
@@ -108,7 +113,10 @@ std::string findings_text(const Diagnosis& diagnosis) {
     const std::string number = "[" + std::to_string(i + 1) + "] ";
     const std::string below(number.size(), ' ');
     text += paragraph(bold(number), bold(finding.rule) + "  " + printable(finding.summary));
-    text += paragraph(below + "Evidence: ", printable(finding.evidence));
+    text += paragraph(
+        below + "Evidence: ",
+        printable(finding.evidence) +
+            (finding.confidence ? dim(" (confidence " + percent(*finding.confidence) + ")") : ""));
     text += paragraph(below + "Try: ", printable(finding.recommendation));
   }
   return text;

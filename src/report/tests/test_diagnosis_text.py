@@ -25,14 +25,14 @@ def test_findings_wrap_between_words(flopmeter, starved, columns):
         assert finding[part] in together
 
 
-def test_without_a_width_a_remedy_is_one_line(flopmeter, starved):
+def test_without_a_width_a_recommendation_is_one_line(flopmeter, starved):
     finding = json.loads(flopmeter("diagnose", starved, "--json").stdout)["findings"][0]
     assert len(finding["recommendation"]) > 100
-    assert f"   recommendation:   {finding['recommendation']}\n" in flopmeter("diagnose", starved, env={}).stdout
+    assert f"    Try: {finding['recommendation']}\n" in flopmeter("diagnose", starved, env={}).stdout
 
 
 def test_comparison_lines_up(flopmeter, starved):
-    lines = flopmeter("compare", starved, starved, env={"COLUMNS": "80"}).stdout.split("\n")[2:-1]
+    lines = flopmeter("compare", starved, starved, env={"COLUMNS": "80"}).stdout.split("\n")[3:-1]
     assert len(lines) > 3 and len({len(line) for line in lines}) == 1
 
 

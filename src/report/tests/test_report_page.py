@@ -77,14 +77,14 @@ def test_text_of_the_run_stays_text(browser, flopmeter, tmp_path):
         page.close()
 
 
-def test_findings_waterfall_and_roofline_are_shown(browser, flopmeter, tmp_path):
+def test_findings_budget_and_roofline_are_shown(browser, flopmeter, tmp_path):
     synthetic_runs.describe(tmp_path)
     synthetic_runs.write_stream(synthetic_runs.stream(tmp_path), (synthetic_runs.starved(step) for step in range(400)))
     synthetic_runs.write_op_profile(tmp_path)
     flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
     shown = json.loads(flopmeter("report", tmp_path, "--json").stdout)
-    losses = shown["waterfall"]["losses"]
-    assert sum(loss["mfu_points"] for loss in losses) == pytest.approx(1 - shown["waterfall"]["mfu"])
+    assert sum(line["share"] for line in shown["budget"]) == pytest.approx(1)
+    assert next(line["share"] for line in shown["budget"] if line["cause"] == "useful") == pytest.approx(shown["mfu"])
     assert shown["findings"][0]["rule"] in ("data_loading", "cpu_bound")
     mark = next(mark for mark in shown["marks"] if mark["rule"] == shown["findings"][0]["rule"])
     assert 180 <= mark["first_step"] <= 220 and mark["last_step"] == 399
@@ -94,12 +94,14 @@ def test_findings_waterfall_and_roofline_are_shown(browser, flopmeter, tmp_path)
         assert page.requests() == []
         seen = text(page)
         assert shown["findings"][0]["summary"] in seen and shown["findings"][0]["recommendation"] in seen
-        assert "achieved" in seen and {"mm", "add"} <= set(page.evaluate("[...document.querySelectorAll('td code')].map(name => name.textContent)"))
+        assert "useful math" in seen and {"mm", "add"} <= set(page.evaluate("[...document.querySelectorAll('td code')].map(name => name.textContent)"))
         dots, numbers, roofs, slopes = page.evaluate(
             "['.dot', '.number', '.roof', '.slope'].map(kind => document.querySelectorAll('svg ' + kind).length)")
         assert (dots, numbers, roofs, slopes) == (5, 5, 2, 1)
         assert "8192×4096 · 4096×14336" in seen and "of bf16 roof" in seen and "memory 2.04 TB/s" in page.evaluate("document.querySelector('svg').textContent")
-        assert f"MFU {100 * shown['waterfall']['mfu']:.1f} % → {100 * shown['findings'][0]['expected_mfu']:.1f} %" in seen
+        assert f"{shown['findings'][0]['speedup']:.2f} × faster, MFU {100 * shown['findings'][0]['mfu_then']:.1f} %" in seen
+        page.evaluate("document.querySelector('.switch input').click()")
+        assert f"With this fix: {shown['findings'][0]['speedup']:.2f} × faster" in text(page)
         assert "NaN" not in seen and "undefined" not in seen
     finally:
         page.close()
@@ -198,7 +200,7 @@ def test_long_run_opens_at_once_with_its_spikes(browser, flopmeter, tmp_path, st
 
 def test_json_is_what_the_page_shows(flopmeter, eight):
     shown = json.loads(flopmeter("report", eight.parent, "--json").stdout)
-    assert shown["schema"] == "flopmeter.report/1"
+    assert shown["schema"] == "flopmeter.report/2"
     assert len(shown["ranks"]["rows"]) == 8
 
 
