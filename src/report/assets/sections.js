@@ -59,7 +59,7 @@ const budgetSection = data => {
     result.textContent = fixes.length ? `With ${fixes.length > 1 ? "these fixes" : "this fix"}: ${times(total / then)}, step ${duration(then / headline.train_steps)}` +
       (known(headline.mfu) ? ", " + mfuThen(useful * factor / then, named) : "") + "." : "";
   };
-  const switches = findings.map((finding, i) => Object.keys(what_ifs[i].savings).length ? h("label", {class: "switch"},
+  const switches = findings.map((finding, i) => Object.keys(what_ifs[i].savings).length ? h("label", {class: "what-if"},
     h("input", {type: "checkbox", onchange: event => { event.target.checked ? chosen.add(i) : chosen.delete(i); draw(); }}),
     ` ${words(finding.rule)}: ${times(finding.speedup)}`) : null).filter(Boolean);
   return section(title, `All train steps, ${duration(total)}. Every nanosecond belongs to one cause; the share of useful math is MFU.`,

@@ -100,7 +100,7 @@ def test_findings_budget_and_roofline_are_shown(browser, flopmeter, tmp_path):
         assert (dots, numbers, roofs, slopes) == (5, 5, 2, 1)
         assert "8192×4096 · 4096×14336" in seen and "of bf16 roof" in seen and "memory 2.04 TB/s" in page.evaluate("document.querySelector('svg').textContent")
         assert f"{shown['findings'][0]['speedup']:.2f} × faster, MFU {100 * shown['findings'][0]['mfu_then']:.1f} %" in seen
-        page.evaluate("document.querySelector('.switch input').click()")
+        page.evaluate("document.querySelector('.what-if input').click()")
         assert f"With this fix: {shown['findings'][0]['speedup']:.2f} × faster" in text(page)
         assert "NaN" not in seen and "undefined" not in seen
     finally:
