@@ -46,7 +46,7 @@ def test_page_says_what_the_run_is(browser, eight):
     page = browser.open(eight)
     try:
         shown = text(page)
-        for part in ("llama-3-8b", "NVIDIA A100 SXM 80GB", "fair", "MFU over the run", "8 ranks", "backward", "bf16",
+        for part in ("llama-3-8b", "NVIDIA A100 SXM 80GB", "of the bf16 peak", "Where the time went", "8 ranks", "backward", "bf16",
                      "Configuration and conventions", "model-v1", "counted"):
             assert part in shown
         assert page.evaluate("document.title").startswith("MFU 4")
@@ -145,7 +145,9 @@ def test_page_prints_with_its_charts(browser, eight, tmp_path, dark):
 def test_what_is_pointed_at_shows_in_all_charts(browser, eight):
     page = browser.open(eight)
     try:
-        x, y = page.evaluate("""(() => { const {graph} = charts[0], box = graph.graphDiv.getBoundingClientRect();
+        x, y = page.evaluate("""(() => { const {graph} = charts[0];
+            graph.graphDiv.scrollIntoView({block: "center"});
+            const box = graph.graphDiv.getBoundingClientRect();
             return [box.x + graph.toDomXCoord(150), box.y + 100]; })()""")
         page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         legends = page.evaluate("charts.map(one => one.legend.innerText)")
