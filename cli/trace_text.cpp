@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace_text.h"
 
-#include <flopmeter/report/style.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/style.h>
 
 #include <algorithm>
 #include <filesystem>
