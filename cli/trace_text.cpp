@@ -115,18 +115,32 @@ std::string collective_table(const DeviceReport& report) {
   return "collectives\n" + table.text();
 }
 
-std::string finding_list(const DeviceReport& report) {
+std::string budget_table(const TimeBudget& budget) {
+  if (budget.lines.empty()) return {};
+  Table table{"lrr"};
+  for (const BudgetLine& line : budget.lines) {
+    table.row({std::string{line.cause.text},
+               duration(seconds(line.nanoseconds)),
+               share(line.nanoseconds, budget.total)});
+  }
+  table.row({dim("all steps"), dim(duration(seconds(budget.total))), ""});
+  return "time budget\n" + table.text() + "\n";
+}
+
+std::string finding_list(const TraceDiagnosis& diagnosis, bool several_ranks) {
   std::string text;
   int number = 0;
-  for (const TraceFinding& finding : report.findings) {
+  for (const Finding& finding : diagnosis.findings) {
     const std::string start = std::to_string(++number) + ". ";
-    text += paragraph(bold(start),
-                      bold(finding.rule) + "  " + finding.summary + " (" +
-                          share(finding.time, report.split.window) + " of the span)");
-    text += paragraph(std::string(start.size(), ' '), finding.evidence);
-    text += paragraph(std::string(start.size(), ' '), "Try: " + finding.recommendation);
+    const std::string below(start.size(), ' ');
+    std::string first = bold(finding.rule) + "  " + finding.summary;
+    if (finding.share) first += " (" + percent(*finding.share) + " of the time)";
+    if (several_ranks && finding.rank) first += ", rank " + std::to_string(*finding.rank);
+    text += paragraph(bold(start), first);
+    text += paragraph(below, printable(finding.evidence));
+    text += paragraph(below, "Try: " + finding.recommendation);
   }
-  return text.empty() ? text : "findings\n" + text;
+  return text.empty() ? text : "findings\n" + text + "\n";
 }
 
 std::string rank_text(const DeviceReport& report) {
@@ -136,8 +150,7 @@ std::string rank_text(const DeviceReport& report) {
     text += dim("   " + percent(*report.coverage) + " of the compute time has counted FLOPs");
   text += "\n\n";
   if (report.device_index) text += time_table(report) + "\n";
-  for (const std::string& part :
-       {finding_list(report), step_table(report), op_table(report), collective_table(report)}) {
+  for (const std::string& part : {step_table(report), op_table(report), collective_table(report)}) {
     if (!part.empty()) text += part + "\n";
   }
   for (const std::string& note : report.notes) text += paragraph("note: ", note);
@@ -146,15 +159,14 @@ std::string rank_text(const DeviceReport& report) {
 
 }  // namespace
 
-std::string trace_text(const TraceReport& report) {
-  std::string text;
-  for (const DeviceReport& rank : report.ranks)
-    text += (text.empty() ? "" : "\n") + rank_text(rank);
-  if (report.ranks.size() > 1)
-    text += "\n" + bold("MFU of all ranks " + or_none(report.mfu)) + "\n";
+std::string trace_text(const TraceReport& report, const TraceDiagnosis& diagnosis) {
+  const bool several = report.ranks.size() > 1;
+  std::string text = bold("MFU " + or_none(report.mfu)) + "\n\n";
+  text += budget_table(diagnosis.budget) + finding_list(diagnosis, several);
   if (report.straggler)
     text += "rank " + std::to_string(report.straggler->rank) + " arrives last: the others wait " +
-            duration(report.straggler->wait) + " for it on average\n";
+            duration(report.straggler->wait) + " for it on average\n\n";
+  for (const DeviceReport& rank : report.ranks) text += rank_text(rank) + "\n";
   for (const std::string& note : report.notes) text += paragraph("note: ", note);
   return text;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trace_diagnosis.h"
+
 #include <flopmeter/trace/trace_report.h>
 
 #include <string>
 
 namespace flopmeter {
 
-/// A trace report for people.
-std::string trace_text(const TraceReport& report);
+/// A trace report as text.
+std::string trace_text(const TraceReport& report, const TraceDiagnosis& diagnosis);
 
 }  // namespace flopmeter

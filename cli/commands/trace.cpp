@@ -4,6 +4,7 @@
 #include "../command.h"
 #include "../peak_argument.h"
 #include "../trace_argument.h"
+#include "../trace_diagnosis.h"
 #include "../trace_text.h"
 
 #include <flopmeter/trace/trace_report.h>
@@ -39,11 +40,16 @@ Exit run(const Options& options) {
     }
     *report = merge_ranks(std::move(report->ranks));
   }
-  if (!options.json) return print(trace_text(*report));
+  const TraceDiagnosis diagnosis = diagnose_trace(*report);
+  if (!options.json) return print(trace_text(*report, diagnosis));
   return print_json([&](JsonWriter& json) {
     json.begin_object();
     write_json_members(json, *report);
-    json.end_object();
+    json.key("budget");
+    write_json(json, diagnosis.budget);
+    json.key("findings").begin_array();
+    for (const Finding& finding : diagnosis.findings) write_json(json, finding);
+    json.end_array().end_object();
   });
 }
 

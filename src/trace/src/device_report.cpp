@@ -54,6 +54,7 @@ void add(TraceFlops& sum, const CountedOp& op) {
   const auto dtype = static_cast<std::size_t>(op.dtype);
   sum.model += op.model;
   sum.hardware += op.executed;
+  if (op.recompute) sum.recompute += op.executed;
   sum.model_by_dtype[dtype] += op.model.value;
   sum.hardware_by_dtype[dtype] += op.executed.value;
 }

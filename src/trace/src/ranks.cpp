@@ -114,6 +114,9 @@ TraceReport merge_ranks(std::vector<DeviceReport> ranks) {
   std::stable_sort(report.ranks.begin(), report.ranks.end(), [](const auto& a, const auto& b) {
     return a.rank < b.rank;
   });
+  for (DeviceReport& rank : report.ranks) {
+    for (Finding& finding : rank.findings) finding.rank = rank.rank;
+  }
   // Sum of the ideal times of all ranks over the sum of their step times.
   double ideal = 0;
   double total = 0;

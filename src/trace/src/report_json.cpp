@@ -175,26 +175,6 @@ void write_rank(JsonWriter& json, const DeviceReport& report) {
   json.end_array().end_object();
 }
 
-/// All ranks' findings, each with its rank.
-void write_findings(JsonWriter& json, const TraceReport& report) {
-  json.key("findings").begin_array();
-  for (const DeviceReport& rank : report.ranks) {
-    for (const TraceFinding& finding : rank.findings) {
-      const auto window = static_cast<double>(rank.split.window);
-      json.begin_object()
-          .field("rule", finding.rule)
-          .field("summary", finding.summary)
-          .field("evidence", finding.evidence)
-          .field("recommendation", finding.recommendation)
-          .field("seconds", seconds(finding.time))
-          .field("share", static_cast<double>(finding.time) / window)
-          .field("rank", rank.rank)
-          .end_object();
-    }
-  }
-  json.end_array();
-}
-
 }  // namespace
 
 void write_json_members(JsonWriter& json, const TraceReport& report) {
@@ -202,7 +182,6 @@ void write_json_members(JsonWriter& json, const TraceReport& report) {
   json.key("ranks").begin_array();
   for (const DeviceReport& rank : report.ranks) write_rank(json, rank);
   json.end_array().field("mfu", report.mfu);
-  write_findings(json, report);
   json.key("straggler");
   if (report.straggler) {
     json.begin_object()

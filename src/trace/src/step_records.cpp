@@ -30,6 +30,7 @@ std::optional<TimeWindow> measured(const DeviceReport& report, const TraceStepRe
 void set_flops(const TraceFlops& flops, StepRecord& record) {
   record.model_flops = flops.model;
   record.hardware_flops = flops.hardware;
+  record.recompute_flops = flops.recompute;
   for (std::size_t i = 0; i < dtype_count; ++i) {
     record.model_flops_by_dtype[i] = static_cast<std::uint64_t>(flops.model_by_dtype[i]);
     record.hardware_flops_by_dtype[i] = static_cast<std::uint64_t>(flops.hardware_by_dtype[i]);

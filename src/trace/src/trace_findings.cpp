@@ -25,6 +25,15 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+/// A loss of time.
+struct Loss {
+  std::string_view rule;
+  std::string_view summary;
+  std::string evidence;
+  std::string_view recommendation;
+  TraceNs time = 0;  ///< that the recommendation can save at most
+};
+
 /// How often something happened, and how long it took.
 struct Sum {
   std::int64_t count = 0;
@@ -53,13 +62,13 @@ Sum sum_events(const TraceEvidence& evidence, const Chosen& chosen) {
   return sum;
 }
 
-std::optional<TraceFinding> pageable_copies(const TraceEvidence& evidence) {
+std::optional<Loss> pageable_copies(const TraceEvidence& evidence) {
   const Sum sum = sum_events(evidence, [&](const DeviceEvent& event, const Work&) {
     return event.kind == DeviceClass::memcpy &&
            contains(evidence.trace.text(event.name), "Pageable");
   });
   if (evidence.share(sum.time) < notable) return std::nullopt;
-  return TraceFinding{
+  return Loss{
       .rule = "pageable_copies",
       .summary = "copies between host and device use pageable memory",
       .evidence = sum.text("pageable copies") + ", " + si(static_cast<double>(sum.amount)) + "B",
@@ -67,7 +76,7 @@ std::optional<TraceFinding> pageable_copies(const TraceEvidence& evidence) {
       .time = sum.time};
 }
 
-std::optional<TraceFinding> tiny_kernels(const TraceEvidence& evidence) {
+std::optional<Loss> tiny_kernels(const TraceEvidence& evidence) {
   constexpr TraceNs tiny = 5000;
   constexpr double most_kernels = 0.5;
   const Sum small = sum_events(evidence, [](const DeviceEvent& event, const Work&) {
@@ -79,19 +88,19 @@ std::optional<TraceFinding> tiny_kernels(const TraceEvidence& evidence) {
   const auto kernels = static_cast<double>(std::max<std::int64_t>(evidence.report.kernels, 1));
   const double part = static_cast<double>(small.count) / kernels;
   if (part < most_kernels || evidence.share(waiting) < 10 * notable) return std::nullopt;
-  return TraceFinding{.rule = "tiny_kernels",
-                      .summary = "most kernels are shorter than the time to launch them",
-                      .evidence = percent(part) +
-                                  " of the kernels take less than 5 us; the device "
-                                  "waits " +
-                                  time_text(waiting) + " for launches",
-                      .recommendation =
-                          "use torch.compile, CUDA graphs, fused optimizers "
-                          "(fused=True), or a larger batch",
-                      .time = waiting};
+  return Loss{.rule = "tiny_kernels",
+              .summary = "most kernels are shorter than the time to launch them",
+              .evidence = percent(part) +
+                          " of the kernels take less than 5 us; the device "
+                          "waits " +
+                          time_text(waiting) + " for launches",
+              .recommendation =
+                  "use torch.compile, CUDA graphs, fused optimizers "
+                  "(fused=True), or a larger batch",
+              .time = waiting};
 }
 
-std::optional<TraceFinding> layout_transposes(const TraceEvidence& evidence) {
+std::optional<Loss> layout_transposes(const TraceEvidence& evidence) {
   static constexpr auto names = std::to_array<std::string_view>(
       {"nchwToNhwc", "nhwcToNchw", "batched_transpose", "nchw2nhwc", "nhwc2nchw"});
   const Sum sum = sum_events(evidence, [&](const DeviceEvent& event, const Work&) {
@@ -100,16 +109,16 @@ std::optional<TraceFinding> layout_transposes(const TraceEvidence& evidence) {
         names.begin(), names.end(), [&](std::string_view part) { return contains(name, part); });
   });
   if (evidence.share(sum.time) < notable) return std::nullopt;
-  return TraceFinding{.rule = "layout_transposes",
-                      .summary = "convolutions transpose their tensors between layouts",
-                      .evidence = sum.text("transposing kernels"),
-                      .recommendation =
-                          "convert model and inputs to "
-                          "memory_format=torch.channels_last",
-                      .time = sum.time};
+  return Loss{.rule = "layout_transposes",
+              .summary = "convolutions transpose their tensors between layouts",
+              .evidence = sum.text("transposing kernels"),
+              .recommendation =
+                  "convert model and inputs to "
+                  "memory_format=torch.channels_last",
+              .time = sum.time};
 }
 
-std::optional<TraceFinding> unfused_attention(const TraceEvidence& evidence) {
+std::optional<Loss> unfused_attention(const TraceEvidence& evidence) {
   const auto sum_ops = [&](std::string_view name) {
     return sum_events(evidence, [&](const DeviceEvent&, const Work& work) {
       return evidence.trace.text(work.name).starts_with(name);
@@ -118,7 +127,7 @@ std::optional<TraceFinding> unfused_attention(const TraceEvidence& evidence) {
   const Sum softmax = sum_ops("aten::_softmax");
   const Sum matmuls = sum_ops("aten::bmm");
   if (matmuls.count == 0 || evidence.share(softmax.time) < notable) return std::nullopt;
-  return TraceFinding{
+  return Loss{
       .rule = "unfused_attention",
       .summary = "attention runs as separate matmuls and softmax",
       .evidence = softmax.text("softmax kernels") + "; " + matmuls.text("batched matmul kernels"),
@@ -149,8 +158,8 @@ std::map<MatmulKey, Sum> sum_matmuls(const TraceEvidence& evidence) {
   return sums;
 }
 
-std::optional<TraceFinding> tf32_off(const TraceEvidence& evidence,
-                                     const std::map<MatmulKey, Sum>& matmuls) {
+std::optional<Loss> tf32_off(const TraceEvidence& evidence,
+                             const std::map<MatmulKey, Sum>& matmuls) {
   if (!evidence.report.peaks) return std::nullopt;
   const auto fp32 = evidence.report.peaks->peak(Dtype::fp32);
   const auto tf32 = evidence.report.peaks->peak(Dtype::tf32);
@@ -162,7 +171,7 @@ std::optional<TraceFinding> tf32_off(const TraceEvidence& evidence,
   }
   if (!fp32 || !tf32 || *tf32 <= *fp32 || evidence.share(sum.time) < notable) return std::nullopt;
   const double faster = *tf32 / *fp32;
-  return TraceFinding{
+  return Loss{
       .rule = "tf32_off",
       .summary = "fp32 matmuls do not use TF32",
       .evidence = sum.text("fp32 matmuls and convolutions") + "; the TF32 peak is " +
@@ -171,8 +180,8 @@ std::optional<TraceFinding> tf32_off(const TraceEvidence& evidence,
       .time = static_cast<TraceNs>(static_cast<double>(sum.time) * (1 - 1 / faster))};
 }
 
-std::optional<TraceFinding> slow_matmuls(const TraceEvidence& evidence,
-                                         const std::map<MatmulKey, Sum>& matmuls) {
+std::optional<Loss> slow_matmuls(const TraceEvidence& evidence,
+                                 const std::map<MatmulKey, Sum>& matmuls) {
   if (!evidence.report.peaks) return std::nullopt;
   constexpr double slow = 0.3;
   constexpr std::size_t most_shapes = 3;
@@ -204,13 +213,13 @@ std::optional<TraceFinding> slow_matmuls(const TraceEvidence& evidence,
             args.shapes() + " at " + percent(row.rate) + " of the " +
             std::string{to_string(row.key->dtype)} + " peak, " + time_text(row.sum->time);
   }
-  return TraceFinding{.rule = "slow_matmuls",
-                      .summary = "matmuls run far below the peak",
-                      .evidence = text,
-                      .recommendation =
-                          "increase the batch or hidden size, and make all sizes "
-                          "multiples of 64",
-                      .time = lost};
+  return Loss{.rule = "slow_matmuls",
+              .summary = "matmuls run far below the peak",
+              .evidence = text,
+              .recommendation =
+                  "increase the batch or hidden size, and make all sizes "
+                  "multiples of 64",
+              .time = lost};
 }
 
 /// Calls of the host whose names start with one of `names`.
@@ -228,7 +237,7 @@ Sum sum_calls(const Trace& trace, std::span<const std::string_view> names) {
   return sum;
 }
 
-std::optional<TraceFinding> synchronizations(const TraceEvidence& evidence) {
+std::optional<Loss> synchronizations(const TraceEvidence& evidence) {
   static constexpr auto names = std::to_array<std::string_view>({"cudaStreamSynchronize",
                                                                  "cudaDeviceSynchronize",
                                                                  "cudaEventSynchronize",
@@ -240,31 +249,31 @@ std::optional<TraceFinding> synchronizations(const TraceEvidence& evidence) {
       evidence.report.idle.time[static_cast<std::size_t>(IdleCause::synchronization)];
   const Sum sum = sum_calls(evidence.trace, names);
   if (sum.count == 0 || evidence.share(idle) < notable) return std::nullopt;
-  return TraceFinding{.rule = "synchronizations",
-                      .summary = "the host waits for the device, which then waits for the host",
-                      .evidence = sum.text("synchronizing calls on the host") +
-                                  "; the device is idle for " + time_text(idle) + " after them",
-                      .recommendation =
-                          "log the loss every N steps; avoid .item(), .cpu(), and "
-                          "print of tensors in the step",
-                      .time = idle};
+  return Loss{.rule = "synchronizations",
+              .summary = "the host waits for the device, which then waits for the host",
+              .evidence = sum.text("synchronizing calls on the host") +
+                          "; the device is idle for " + time_text(idle) + " after them",
+              .recommendation =
+                  "log the loss every N steps; avoid .item(), .cpu(), and "
+                  "print of tensors in the step",
+              .time = idle};
 }
 
-std::optional<TraceFinding> allocator_calls(const TraceEvidence& evidence) {
+std::optional<Loss> allocator_calls(const TraceEvidence& evidence) {
   static constexpr auto names =
       std::to_array<std::string_view>({"cudaMalloc", "cudaFree", "hipMalloc", "hipFree"});
   const Sum sum = sum_calls(evidence.trace, names);
   if (sum.count == 0 || evidence.share(sum.time) < notable) return std::nullopt;
-  return TraceFinding{.rule = "allocator_calls",
-                      .summary = "the step allocates device memory from the driver",
-                      .evidence = sum.text("calls of the driver's allocator"),
-                      .recommendation =
-                          "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
-                          "lower the batch size, or avoid empty_cache()",
-                      .time = sum.time};
+  return Loss{.rule = "allocator_calls",
+              .summary = "the step allocates device memory from the driver",
+              .evidence = sum.text("calls of the driver's allocator"),
+              .recommendation =
+                  "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
+                  "lower the batch size, or avoid empty_cache()",
+              .time = sum.time};
 }
 
-std::optional<TraceFinding> exposed_collectives(const TraceEvidence& evidence) {
+std::optional<Loss> exposed_collectives(const TraceEvidence& evidence) {
   const TraceNs exposed =
       evidence.report.split.exposed[static_cast<std::size_t>(DeviceClass::communication)];
   if (evidence.share(exposed) < 2 * notable || evidence.report.collectives.empty())
@@ -277,33 +286,41 @@ std::optional<TraceFinding> exposed_collectives(const TraceEvidence& evidence) {
             (all[i].bytes ? " of " + si(static_cast<double>(all[i].bytes->value)) + "B" : "") +
             " in " + time_text(all[i].time);
   }
-  return TraceFinding{.rule = "exposed_collectives",
-                      .summary = "collectives run while the device computes nothing",
-                      .evidence = text,
-                      .recommendation =
-                          "overlap them with backward (larger DDP buckets, FSDP "
-                          "prefetch), or reduce their bytes",
-                      .time = exposed};
+  return Loss{.rule = "exposed_collectives",
+              .summary = "collectives run while the device computes nothing",
+              .evidence = text,
+              .recommendation =
+                  "overlap them with backward (larger DDP buckets, FSDP "
+                  "prefetch), or reduce their bytes",
+              .time = exposed};
 }
 
 }  // namespace
 
-std::vector<TraceFinding> find_in_trace(const TraceEvidence& evidence) {
+std::vector<Finding> find_in_trace(const TraceEvidence& evidence) {
   const std::map<MatmulKey, Sum> matmuls = sum_matmuls(evidence);
-  std::vector<TraceFinding> findings;
-  for (auto& finding : {pageable_copies(evidence),
-                        tiny_kernels(evidence),
-                        layout_transposes(evidence),
-                        unfused_attention(evidence),
-                        tf32_off(evidence, matmuls),
-                        slow_matmuls(evidence, matmuls),
-                        synchronizations(evidence),
-                        allocator_calls(evidence),
-                        exposed_collectives(evidence)}) {
-    if (finding) findings.push_back(*finding);
+  std::vector<Finding> findings;
+  for (const std::optional<Loss>& loss : {pageable_copies(evidence),
+                                          tiny_kernels(evidence),
+                                          layout_transposes(evidence),
+                                          unfused_attention(evidence),
+                                          tf32_off(evidence, matmuls),
+                                          slow_matmuls(evidence, matmuls),
+                                          synchronizations(evidence),
+                                          allocator_calls(evidence),
+                                          exposed_collectives(evidence)}) {
+    if (!loss) continue;
+    Finding finding;
+    finding.rule = loss->rule;
+    finding.summary = loss->summary;
+    finding.evidence = loss->evidence;
+    finding.recommendation = loss->recommendation;
+    finding.share = evidence.share(loss->time);
+    finding.seconds = static_cast<double>(loss->time) * 1e-9;
+    findings.push_back(std::move(finding));
   }
-  std::stable_sort(findings.begin(), findings.end(), [](const auto& a, const auto& b) {
-    return a.time > b.time;
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return a.seconds > b.seconds;
   });
   return findings;
 }

@@ -35,6 +35,6 @@ struct TraceEvidence {
 };
 
 /// The largest first.
-std::vector<TraceFinding> find_in_trace(const TraceEvidence& evidence);
+std::vector<Finding> find_in_trace(const TraceEvidence& evidence);
 
 }  // namespace flopmeter

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 
 std::vector<std::string> rules_of(const TraceText& text) {
   std::vector<std::string> rules;
-  for (const TraceFinding& finding : text.report().findings) rules.push_back(finding.rule);
+  for (const Finding& finding : text.report().findings) rules.push_back(finding.rule);
   return rules;
 }
 
@@ -36,7 +36,7 @@ TEST(TraceFindings, pageable_copies_are_named_with_their_bytes) {
           .report();
   ASSERT_EQ(report.findings.size(), 1U);
   EXPECT_EQ(report.findings[0].rule, "pageable_copies");
-  EXPECT_EQ(report.findings[0].time, 50000);
+  EXPECT_DOUBLE_EQ(*report.findings[0].seconds, 50e-6);
   EXPECT_THAT(report.findings[0].evidence, HasSubstr("1 pageable copies"));
 }
 

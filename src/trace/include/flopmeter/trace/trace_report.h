@@ -5,6 +5,7 @@
 // analysis reads both.
 #pragma once
 
+#include <flopmeter/core/finding.h>
 #include <flopmeter/core/op_profile.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/step_record.h>
@@ -61,6 +62,7 @@ struct IdleTimes {
 struct TraceFlops {
   Flops model;
   Flops hardware;
+  Flops recompute;  ///< part of `hardware`
   std::array<WideInt, dtype_count> model_by_dtype{};
   std::array<WideInt, dtype_count> hardware_by_dtype{};
 };
@@ -92,15 +94,6 @@ struct UnsupportedOp {
   std::string op;
   std::int64_t calls = 0;
   TraceNs time = 0;
-};
-
-/// A loss of time that the events of the trace prove.
-struct TraceFinding {
-  std::string rule;
-  std::string summary;  ///< one sentence
-  std::string evidence;
-  std::string recommendation;
-  TraceNs time = 0;  ///< within the span of device work that the recommendation can save at most
 };
 
 /// A collective on one rank, for comparison with the same one on other ranks.
@@ -136,9 +129,10 @@ struct DeviceReport {
   std::vector<UnsupportedOp> unsupported;
   std::vector<CollectiveSummary> collectives;
   std::vector<CollectiveCall> collective_calls;
-  std::optional<double> mfu;  ///< of the steps, or of `span` if there are none
+  TraceNs collective_wait = 0;  ///< for the last rank at collectives; known if ranks are compared
+  std::optional<double> mfu;    ///< of the steps, or of `span` if there are none
 
-  std::vector<TraceFinding> findings;
+  std::vector<Finding> findings;    ///< that only a trace can prove, largest first
   std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
   std::vector<StepRecord> records;  ///< likewise
   std::vector<std::string> notes;   ///< what was skipped or is not known, one sentence each
@@ -169,7 +163,8 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
 /// Puts the ranks of one run side by side.
 TraceReport merge_ranks(std::vector<DeviceReport> ranks);
 
-/// Members of the object that `flopmeter trace --json` prints; the caller adds the time budget.
+/// Members of the object that `flopmeter trace --json` prints; the caller adds the time
+/// budget and the findings.
 void write_json_members(JsonWriter& json, const TraceReport& report);
 
 }  // namespace flopmeter

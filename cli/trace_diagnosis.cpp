@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace_diagnosis.h"
+
+#include <algorithm>
+
+namespace flopmeter {
+namespace {
+
+double seconds(TraceNs time) {
+  return static_cast<double>(time) * 1e-9;
+}
+
+/// Adds the part of a window to the sums of a mean step.
+void add_window(DeviceTime& device,
+                const TimeSplit& split,
+                const IdleTimes& idle,
+                TraceNs waiting) {
+  const auto exposed = [&](DeviceClass kind) {
+    return split.exposed[static_cast<std::size_t>(kind)];
+  };
+  const auto cause = [&](IdleCause one) { return idle.time[static_cast<std::size_t>(one)]; };
+  const TraceNs communication = exposed(DeviceClass::communication);
+  const TraceNs for_others = std::min(waiting, communication);
+  device.busy += seconds(exposed(DeviceClass::compute) + exposed(DeviceClass::memcpy) +
+                         exposed(DeviceClass::memset));
+  // The device's own latency and launches that the trace does not have stay unexplained.
+  for (const CauseTime& each : std::initializer_list<CauseTime>{
+           {causes::communication, seconds(communication - for_others)},
+           {causes::straggler, seconds(for_others)},
+           {causes::data_loading, seconds(cause(IdleCause::data_loading))},
+           {causes::synchronization, seconds(cause(IdleCause::synchronization))},
+           {causes::launch_overhead,
+            seconds(cause(IdleCause::launch) + cause(IdleCause::launch_in_flight) +
+                    cause(IdleCause::allocation))}}) {
+    device.idle.push_back(each);
+  }
+}
+
+/// How the device spent a mean step.
+DeviceTime device_time(const DeviceReport& report) {
+  DeviceTime device;
+  int steps = 0;
+  const auto measured = std::count_if(
+      report.steps.begin(), report.steps.end(), [](const auto& s) { return s.device.has_value(); });
+  for (const TraceStepReport& step : report.steps) {
+    if (!step.device) continue;
+    add_window(device, step.split, step.idle, report.collective_wait / measured);
+    ++steps;
+  }
+  if (report.steps.empty()) {
+    add_window(device, report.split, report.idle, report.collective_wait);
+    steps = 1;
+  }
+  for (const OpProfile& profile : report.profiles) {
+    for (const OpProfileRow& row : profile.rows) {
+      if (row.phase == Phase::optimizer) device.optimizer += row.self.value;
+    }
+  }
+  if (steps == 0) return device;
+  device.busy /= steps;
+  device.optimizer /= static_cast<double>(std::max<std::size_t>(report.profiles.size(), 1));
+  for (CauseTime& each : device.idle) each.seconds /= steps;
+  return device;
+}
+
+Evidence evidence_of(const DeviceReport& report) {
+  Evidence evidence;
+  evidence.steps = report.records;
+  evidence.rank = report.rank.value_or(0);
+  evidence.peaks = report.peaks.value_or(PeakTable{});
+  evidence.profiles = report.profiles;
+  if (report.device_index) evidence.device = device_time(report);
+  return evidence;
+}
+
+/// Sums the lines by cause.
+void add(TimeBudget& sum, const TimeBudget& budget) {
+  sum.total += budget.total;
+  for (const BudgetLine& line : budget.lines) {
+    const auto same = std::find_if(sum.lines.begin(), sum.lines.end(), [&](const BudgetLine& each) {
+      return each.cause == line.cause;
+    });
+    if (same == sum.lines.end()) {
+      sum.lines.push_back(line);
+    } else {
+      same->nanoseconds += line.nanoseconds;
+    }
+  }
+}
+
+/// The mean of `ranks` budgets; the largest line takes what integer division leaves.
+void divide(TimeBudget& sum, std::int64_t ranks) {
+  std::sort(sum.lines.begin(), sum.lines.end(), [](const BudgetLine& a, const BudgetLine& b) {
+    return a.nanoseconds > b.nanoseconds;
+  });
+  if (ranks < 2 || sum.lines.empty()) return;
+  sum.total /= ranks;
+  std::int64_t rest = sum.total;
+  for (BudgetLine& line : sum.lines) rest -= line.nanoseconds /= ranks;
+  sum.lines.front().nanoseconds += rest;
+}
+
+}  // namespace
+
+TraceDiagnosis diagnose_trace(const TraceReport& report) {
+  TraceDiagnosis result;
+  std::int64_t ranks = 0;
+  for (const DeviceReport& rank : report.ranks) {
+    const auto diagnosis = diagnose(evidence_of(rank));
+    if (!diagnosis) continue;
+    add(result.budget, (*diagnosis).budget);
+    ++ranks;
+    for (Finding finding : (*diagnosis).findings) {
+      finding.rank = rank.rank;
+      result.findings.push_back(std::move(finding));
+    }
+  }
+  divide(result.budget, ranks);
+  for (const DeviceReport& rank : report.ranks)
+    result.findings.insert(result.findings.end(), rank.findings.begin(), rank.findings.end());
+  return result;
+}
+
+}  // namespace flopmeter

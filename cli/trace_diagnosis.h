@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The time budget and the findings of a trace, by the same analysis as a live run's.
+#pragma once
+
+#include <flopmeter/analysis/diagnosis.h>
+#include <flopmeter/trace/trace_report.h>
+
+#include <vector>
+
+namespace flopmeter {
+
+struct TraceDiagnosis {
+  TimeBudget budget;              ///< mean over ranks
+  std::vector<Finding> findings;  ///< of all ranks, those of the budget first
+};
+
+TraceDiagnosis diagnose_trace(const TraceReport& report);
+
+}  // namespace flopmeter
