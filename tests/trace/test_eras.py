@@ -31,6 +31,12 @@ def test_every_era_gives_the_same_figures(era, tmp_path):
     assert rank["skipped_events"] == 0
     known = not era.array and era.types and era.name != "xpu"  # the catalog has no fp32 peak for that device
     assert (report["mfu"] is not None) == known, rank["notes"]
+    shares = {line["cause"]: line["share"] for line in report["budget"]}
+    assert sum(shares.values()) == pytest.approx(1)
+    assert all(share >= 0 for share in shares.values())
+    assert shares.get("useful") == (pytest.approx(report["mfu"], rel=1e-3) if known else None)
+    assert shares["communication"] == pytest.approx(2 * 100 / 1830)
+    assert "pageable_copies" in [finding["rule"] for finding in report["findings"]]
 
 
 def test_several_files_are_ranks_of_one_run(tmp_path):

@@ -89,6 +89,14 @@ TimeWindow span_of(const Trace& trace, const Indexes& events) {
   return span;
 }
 
+/// The first device step may begin before the first device work.
+TraceNs first_moment(std::span<const TraceStep> steps, TimeWindow span) {
+  for (const TraceStep& step : steps) {
+    if (step.device) return std::min(step.device->start, span.start);
+  }
+  return span.start;
+}
+
 /// Coverage and the largest operators without a FLOP cost.
 void find_unsupported(const Trace& trace,
                       const Indexes& events,
@@ -158,14 +166,15 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
     count_device_events(trace, links, events, report);
     report.span = span_of(trace, events);
     report.split = split_time(trace.device_events, events, report.span);
+    std::vector<TraceStep> steps = host_steps;
+    find_device_steps(trace, links, events, steps);
+    const TraceNs first = first_moment(steps, report.span);
     const std::vector<ExplainedGap> gaps =
-        explain_gaps(trace, links, find_gaps(trace.device_events, events));
+        explain_gaps(trace, links, find_gaps(trace.device_events, events, first));
     report.idle = idle_within(gaps, report.span, report.split.idle);
     report.collectives = summarize_collectives(trace, events);
     report.collective_calls = list_collectives(trace, events);
 
-    std::vector<TraceStep> steps = host_steps;
-    find_device_steps(trace, links, events, steps);
     for (const TraceStep& step : steps) {
       TraceStepReport row{.name = step.name, .host = step.host, .device = step.device};
       if (step.device) {

@@ -22,8 +22,8 @@ std::vector<ExplainedGap> explain_gaps(const Trace& trace,
                                        const Links& links,
                                        std::span<const IdleGap> gaps);
 
-/// The parts of the gaps within `window`; idle time before the first and behind the last gap's
-/// neighbors is `unknown`.
+/// The parts of the gaps within `window`, which has `idle` nanoseconds of them; idle time outside
+/// of the gaps is `unknown`.
 IdleTimes idle_within(std::span<const ExplainedGap> gaps, TimeWindow window, TraceNs idle);
 
 }  // namespace flopmeter

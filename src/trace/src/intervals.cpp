@@ -53,10 +53,10 @@ TimeSplit split_time(const std::vector<DeviceEvent>& events,
 }
 
 std::vector<IdleGap> find_gaps(const std::vector<DeviceEvent>& events,
-                               std::span<const std::uint32_t> order) {
+                               std::span<const std::uint32_t> order,
+                               TraceNs first) {
   std::vector<IdleGap> gaps;
-  if (order.empty()) return gaps;
-  TraceNs reach = events[order.front()].end();
+  TraceNs reach = first;
   for (const std::uint32_t index : order) {
     const DeviceEvent& event = events[index];
     if (event.start > reach)

@@ -21,8 +21,9 @@ TimeSplit split_time(const std::vector<DeviceEvent>& events,
                      std::span<const std::uint32_t> order,
                      TimeWindow window);
 
-/// Gaps between the events, none before the first or behind the last.
+/// Gaps from `first` to the last event.
 std::vector<IdleGap> find_gaps(const std::vector<DeviceEvent>& events,
-                               std::span<const std::uint32_t> order);
+                               std::span<const std::uint32_t> order,
+                               TraceNs first);
 
 }  // namespace flopmeter
