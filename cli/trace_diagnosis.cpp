@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace_diagnosis.h"
 
+#include "trace_argument.h"
+
 #include <algorithm>
 
 namespace flopmeter {
@@ -119,6 +121,14 @@ TraceDiagnosis diagnose_trace(const TraceReport& report) {
   for (const DeviceReport& rank : report.ranks)
     result.findings.insert(result.findings.end(), rank.findings.begin(), rank.findings.end());
   return result;
+}
+
+Result<Diagnosis> diagnose_trace_file(const std::string& path) {
+  auto report = read_trace_arguments({path}, {});
+  if (!report) return report.error();
+  auto diagnosis = diagnose(evidence_of(report->ranks.front()));
+  if (!diagnosis) return Error{diagnosis.error().code, path + ": " + diagnosis.error().message};
+  return diagnosis;
 }
 
 }  // namespace flopmeter

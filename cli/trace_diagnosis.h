@@ -6,6 +6,7 @@
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/trace/trace_report.h>
 
+#include <string>
 #include <vector>
 
 namespace flopmeter {
@@ -16,5 +17,8 @@ struct TraceDiagnosis {
 };
 
 TraceDiagnosis diagnose_trace(const TraceReport& report);
+
+/// The diagnosis of a trace's first rank, for comparison with another trace or run.
+Result<Diagnosis> diagnose_trace_file(const std::string& path);
 
 }  // namespace flopmeter

@@ -3,10 +3,12 @@
 // flopmeter compare: what changed between two runs, in time per step and per token by cause.
 #include "../command.h"
 #include "../run_argument.h"
+#include "../trace_diagnosis.h"
 
 #include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/report/diagnosis_text.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace flopmeter {
@@ -17,7 +19,9 @@ struct Options {
   bool json = false;
 };
 
+/// Of a run directory or a trace.
 Result<Diagnosis> diagnosis_of(const std::string& directory) {
+  if (std::filesystem::is_regular_file(directory)) return diagnose_trace_file(directory);
   const auto opened = run_argument(directory);
   if (!opened) return opened.error();
   const auto ranks = (*opened).ranks();
@@ -81,8 +85,8 @@ Exit run(const Options& options) {
 
 std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("before", options->before, "a run directory")->required();
-  app.add_option("after", options->after, "another run directory")->required();
+  app.add_option("before", options->before, "a run directory or a profiler trace")->required();
+  app.add_option("after", options->after, "another one")->required();
   app.add_flag("--json", options->json, "as JSON");
   return [options] { return run(*options); };
 }

@@ -2,10 +2,12 @@
 """The same run gives the same figures in every format that torch has written."""
 
 import gzip
+import json
+import subprocess
 
 import pytest
 from eras import ERAS, FIGURES, MATMUL_FLOPS, write
-from trace_cli import trace_json
+from trace_cli import PROGRAM, trace_json
 
 
 def microseconds(seconds):
@@ -34,7 +36,7 @@ def test_every_era_gives_the_same_figures(era, tmp_path):
     shares = {line["cause"]: line["share"] for line in report["budget"]}
     assert sum(shares.values()) == pytest.approx(1)
     assert all(share >= 0 for share in shares.values())
-    assert shares.get("useful") == (pytest.approx(report["mfu"], rel=1e-3) if known else None)
+    assert shares.get("useful") == (pytest.approx(report["mfu"], abs=1e-6) if known else None)
     assert shares["communication"] == pytest.approx(2 * 100 / 1830)
     assert "pageable_copies" in [finding["rule"] for finding in report["findings"]]
 
@@ -45,3 +47,16 @@ def test_several_files_are_ranks_of_one_run(tmp_path):
     report = trace_json(tmp_path)
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1, 2]
     assert report["straggler"] is None or report["straggler"]["wait_seconds"] == 0
+
+
+def test_two_traces_can_be_compared(tmp_path):
+    for name, era in (("before", ERAS[1]), ("after", ERAS[6])):
+        (tmp_path / name).write_text(write(era))
+    done = subprocess.run(
+        [str(PROGRAM), "compare", str(tmp_path / "before"), str(tmp_path / "after"), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    changes = json.loads(done.stdout)["changes"]
+    assert all(abs(change["seconds_per_step_change"]) < 1e-12 for change in changes)
