@@ -194,7 +194,7 @@ void EventStore::add_host_event(const EventFields& fields, HostKind kind, EventB
 }
 
 std::uint32_t EventStore::thread_of(const EventFields& fields) {
-  if (fields.tid != last_tid_ || fields.pid != last_pid_) {
+  if (threads_.size() == 0 || fields.tid != last_tid_ || fields.pid != last_pid_) {
     last_pid_ = fields.pid;
     last_tid_ = fields.tid;
     last_thread_ = threads_.id(last_pid_ + '\n' + last_tid_);

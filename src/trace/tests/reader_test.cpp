@@ -86,6 +86,13 @@ TEST(TraceReader, values_that_are_no_json_do_not_matter_where_they_are_not_neede
   EXPECT_FALSE(trace.truncated);
 }
 
+TEST(TraceReader, an_event_without_thread_is_read) {
+  const Trace trace =
+      parsed(R"([{"ph": "X", "cat": "cpu_op", "name": "aten::add", "ts": 1, "dur": 2}])");
+  ASSERT_EQ(trace.host_events.size(), 1U);
+  EXPECT_EQ(trace.host_events[0].thread, 0U);
+}
+
 TEST(TraceReader, only_device_categories_are_device_work) {
   TraceText text;
   for (const char* category : {"gpu_user_annotation", "cuda_sync", "overhead", "python_function"})
