@@ -18,7 +18,7 @@ std::string_view to_string(FlopsProvenance source) {
 
 std::string_view to_string(StepTag tag) {
   constexpr auto names = std::to_array<std::string_view>(
-      {"train", "warmup", "compile", "evaluation", "checkpoint", "profile"});
+      {"train", "profile", "compile", "evaluation", "checkpoint", "generation"});
   return names[static_cast<std::size_t>(tag)];
 }
 
@@ -109,7 +109,7 @@ template <>
 constexpr std::size_t count_of<FlopsProvenance> = static_cast<std::size_t>(FlopsProvenance::given) +
                                                   1;
 template <>
-constexpr std::size_t count_of<StepTag> = static_cast<std::size_t>(StepTag::profile) + 1;
+constexpr std::size_t count_of<StepTag> = static_cast<std::size_t>(StepTag::generation) + 1;
 template <>
 constexpr std::size_t count_of<AttentionPairs> = static_cast<std::size_t>(AttentionPairs::unknown) +
                                                  1;
@@ -186,6 +186,7 @@ constexpr auto fields = std::to_array<Field>({
     {"", "time_unix", Unit::unix_time, "end of the step", get<&StepRecord::time_unix>, set<&StepRecord::time_unix>},
     {"", "step_seconds", Unit::seconds, "wall time from the end of the previous step to the end of this one", get<&StepRecord::step_seconds>, set<&StepRecord::step_seconds>},
     {"", "tag", Unit::none, "kind of step; all but train are kept out of the averages", get_name<&StepRecord::tag>, set_name<&StepRecord::tag>},
+    {"", "stage", Unit::none, "part of the run that the loop names, such as rollout", get_text<&StepRecord::stage>, set_text<&StepRecord::stage>},
     {"", "mfu", Unit::ratio, "model FLOPs utilization: the least time the model's FLOPs need at peak, over the step's time", get<&StepRecord::mfu>, set<&StepRecord::mfu>},
     {"", "hfu", Unit::ratio, "hardware FLOPs utilization: as mfu, with recomputed and repeated work", get<&StepRecord::hfu>, set<&StepRecord::hfu>},
     {"", "mfu_window", Unit::ratio, "MFU over the last log interval", get<&StepRecord::mfu_window>, set<&StepRecord::mfu_window>},
@@ -227,6 +228,7 @@ constexpr auto fields = std::to_array<Field>({
     {"phases", "communication", Unit::seconds, "collectives that nothing else hid", get_phase<Phase::communication>, set_phase<Phase::communication>},
     {"phases", "checkpoint", Unit::seconds, "saving state", get_phase<Phase::checkpoint>, set_phase<Phase::checkpoint>},
     {"phases", "evaluation", Unit::seconds, "evaluating between steps", get_phase<Phase::evaluation>, set_phase<Phase::evaluation>},
+    {"phases", "generation", Unit::seconds, "generating samples with the model", get_phase<Phase::generation>, set_phase<Phase::generation>},
     {"phases", "other", Unit::seconds, "the rest of the step", get_phase<Phase::other>, set_phase<Phase::other>},
     {"", "overlapped_communication", Unit::seconds, "collective time that ran beside other work", get<&StepRecord::overlapped_communication>, set<&StepRecord::overlapped_communication>},
     {"", "data_wait_samples", Unit::count, "looks at the process while it waited for data", get<&StepRecord::data_wait_samples>, set<&StepRecord::data_wait_samples>},

@@ -165,7 +165,7 @@ Lines Painter::plot(std::size_t rows) const {
 
 Lines Painter::phases() const {
   constexpr std::array<std::string_view, phase_count> codes = {
-      "31", "34", "94", "35", "33", "90", "36", "90"};
+      "31", "34", "94", "35", "33", "90", "36", "32", "90"};
   constexpr std::size_t name_width = 13;
   constexpr std::size_t number_width = 17;
   Lines lines;

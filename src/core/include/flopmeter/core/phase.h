@@ -18,9 +18,10 @@ enum class Phase : std::uint8_t {
   communication,
   checkpoint,
   evaluation,
+  generation,
   other,
 };
-inline constexpr std::size_t phase_count = 8;
+inline constexpr std::size_t phase_count = 9;
 
 constexpr std::string_view to_string(Phase phase) {
   constexpr auto names = std::to_array<std::string_view>({"data",
@@ -30,6 +31,7 @@ constexpr std::string_view to_string(Phase phase) {
                                                           "communication",
                                                           "checkpoint",
                                                           "evaluation",
+                                                          "generation",
                                                           "other"});
   return names[static_cast<std::size_t>(phase)];
 }

@@ -29,7 +29,7 @@ enum class FlopsProvenance : std::uint8_t {
 };
 
 /// Steps that would spoil an average are tagged and kept out of it.
-enum class StepTag : std::uint8_t { train, warmup, compile, evaluation, checkpoint, profile };
+enum class StepTag : std::uint8_t { train, profile, compile, evaluation, checkpoint, generation };
 
 std::string_view to_string(FlopsProvenance source);
 std::string_view to_string(StepTag tag);
@@ -39,15 +39,16 @@ std::string_view to_string(StepTag tag);
 struct StepRecord {
   std::int64_t step = 0;
   std::int64_t process_step = 0;  ///< optimizer steps this process has finished before this one
-  std::int32_t epoch = -1;          ///< negative: the loop did not say
+  std::int32_t epoch = -1;        ///< negative: the loop did not say
   std::int32_t rank = 0;
   std::int32_t world_size = 1;     ///< ranks of the run
   std::int32_t data_parallel = 1;  ///< of them, those that work on different samples
   std::int32_t devices = 1;        ///< devices this record's work ran on
-  std::int32_t micro_batches = 1;    ///< forward/backward passes accumulated into the step
+  std::int32_t micro_batches = 1;  ///< forward/backward passes accumulated into the step
   double time_unix = 0;            ///< end of the step, seconds since 1970
   Seconds step_seconds;
   StepTag tag = StepTag::train;
+  std::string_view stage;  ///< part of the run that the loop names; points at static text
 
   std::optional<std::int64_t> samples;
   std::optional<std::int64_t> tokens;         ///< real tokens
@@ -84,13 +85,13 @@ struct StepRecord {
   std::optional<double> tokens_per_second_window;
   std::optional<double> tokens_per_second_run;
   std::optional<Seconds>
-      inter_step_seconds;                 ///< from the end of the step before to the start of this one
+      inter_step_seconds;              ///< from the end of the step before to the start of this one
   std::optional<Seconds> run_seconds;  ///< since the run's first start, restarts included
   std::optional<Seconds> productive_seconds;  ///< train steps of the run that were not done twice
 
   std::array<std::optional<Seconds>, phase_count> phases{};
   std::optional<Seconds> overlapped_communication;
-  std::optional<std::int64_t> data_wait_samples;       ///< looks at the process while it waited for data
+  std::optional<std::int64_t> data_wait_samples;  ///< looks at the process while it waited for data
   std::optional<std::int64_t> data_wait_busy_samples;  ///< those in which it or a loader worker ran
   std::optional<std::int64_t> memory_rss_bytes;
   std::optional<std::int64_t> memory_rss_peak_bytes;
