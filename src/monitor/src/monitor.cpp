@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.h"
 
+#include <flopmeter/core/static_text.h>
+
 #include <exception>
 #include <new>
 
@@ -38,26 +40,54 @@ Monitor::~Monitor() {
     static_cast<void>(new (std::nothrow) std::shared_ptr<Session>(std::move(session_)));
 }
 
+StepReply Monitor::on(const StepEvent& event) noexcept {
+  return session_->alive() ? session_->tracker().on(event) : StepReply{};
+}
+bool Monitor::expects_backward(const StepEvent& event) const noexcept {
+  return session_->alive() && session_->tracker().expects_backward(event);
+}
 void Monitor::begin_step(const StepInput& input) noexcept {
-  if (session_->alive()) session_->recorder().begin_step(input);
+  if (session_->alive()) session_->tracker().begin_step(input);
+}
+void Monitor::mark_step(const StepInput& input) noexcept {
+  if (session_->alive()) session_->tracker().mark_step(input);
+}
+void Monitor::keep_step() noexcept {
+  if (session_->alive()) session_->tracker().keep_step();
 }
 void Monitor::micro_batch(const StepInput& input) noexcept {
-  if (session_->alive()) session_->recorder().micro_batch(input);
+  if (session_->alive()) session_->tracker().micro_batch(input);
 }
 void Monitor::end_step(const StepOutcome& outcome) noexcept {
-  if (session_->alive()) session_->recorder().end_step(outcome);
+  if (session_->alive()) session_->tracker().end_step(outcome);
 }
 void Monitor::abandon_step() noexcept {
-  if (session_->alive()) session_->recorder().abandon_step();
+  if (session_->alive()) session_->tracker().abandon_step();
+}
+void Monitor::log(const StepOutcome& outcome) noexcept {
+  if (session_->alive()) session_->tracker().log(outcome);
 }
 void Monitor::begin_phase(Phase phase) noexcept {
-  if (session_->alive()) session_->recorder().begin_phase(phase);
+  if (session_->alive()) session_->tracker().begin_phase(phase);
 }
 void Monitor::end_phase(Phase phase) noexcept {
-  if (session_->alive()) session_->recorder().end_phase(phase);
+  if (session_->alive()) session_->tracker().end_phase(phase);
 }
 void Monitor::tag_step(StepTag tag) noexcept {
-  if (session_->alive()) session_->recorder().tag_step(tag);
+  if (session_->alive()) session_->tracker().tag_step(tag);
+}
+std::string_view Monitor::set_stage(std::string_view stage) {
+  if (!session_->alive()) return {};
+  return session_->tracker().set_stage(stage.empty() ? stage : static_text(stage));
+}
+void Monitor::set_frozen_mode(bool frozen) noexcept {
+  session_->tracker().set_frozen_mode(frozen);
+}
+void Monitor::set_loader_seen() noexcept {
+  session_->tracker().set_loader_seen();
+}
+void Monitor::expect_no_optimizer() noexcept {
+  session_->tracker().expect_no_optimizer();
 }
 void Monitor::set_training_phase(TrainingPhase phase) noexcept {
   session_->recorder().plan().set_training_phase(phase);
@@ -80,7 +110,9 @@ void Monitor::add_finding(Finding finding) {
 }
 
 void Monitor::finish() noexcept {
-  if (session_) session_->finish();
+  if (!session_) return;
+  if (session_->alive()) session_->tracker().finish();
+  session_->finish();
 }
 
 bool Monitor::enabled() const noexcept {

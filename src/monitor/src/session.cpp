@@ -72,6 +72,7 @@ Monitor::Session::Session(Options options, Connections connections)
       convention_(static_text(connections_.convention)),
       ring_(ring_slots),
       recorder_(options_, connections_, convention_, ring_),
+      tracker_(connections_.policy, connections_.reports_forward, connections_.clock, recorder_),
       generation_(fork_generation()),
       builder_(connections_.peaks),
       resolver_(options_, connections_.estimator, connections_.world, recorder_.plan()),
@@ -167,7 +168,7 @@ Result<void> Monitor::Session::start() {
   prepare_directory();
   if (const auto made = make_sinks(); !made) return made;
   for (const std::string& warning : options_.warnings) note(warning);
-  recorder_.calibrate();
+  tracker_.calibrate();
   training_thread_ = gettid();
   hardware_.open(options_, connections_);
   connections_.known_work = nullptr;
@@ -217,9 +218,9 @@ void Monitor::Session::take_profile() {
   diagnosis_.add(std::move(*profile));
   profile_bytes_ += static_cast<std::int64_t>(line.size());
   if (profile_bytes_ > run_.disk_limit_bytes) return;
-  if (!append_line(
-          run_.directory + "/op_profile_" + run_.stamp + ".rank" + std::to_string(run_.rank) + ".jsonl",
-          line))
+  if (!append_line(run_.directory + "/op_profile_" + run_.stamp + ".rank" +
+                       std::to_string(run_.rank) + ".jsonl",
+                   line))
     sinks_.count_failure();
 }
 
@@ -362,7 +363,8 @@ MonitorStatus Monitor::Session::status() const {
   status.steps = recorder_.steps();
   status.written = written_.load(std::memory_order_relaxed);
   status.dropped = recorder_.dropped();
-  status.misuse = recorder_.misuse();
+  status.misuse = tracker_.misuse();
+  status.events = tracker_.events();
   status.failed_writes = failed_writes_.load(std::memory_order_relaxed);
   status.measurements = recorder_.plan().measurements();
   if (is_child()) {

@@ -15,6 +15,7 @@
 #include "run_statistics.h"
 #include "sink_driver.h"
 #include "step_recorder.h"
+#include "step_tracker.h"
 
 #include <flopmeter/core/utilization.h>
 #include <flopmeter/monitor/monitor.h>
@@ -47,6 +48,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
     return alive_.load(std::memory_order_relaxed) && generation_ == fork_generation();
   }
   [[nodiscard]] StepRecorder& recorder() noexcept { return recorder_; }
+  [[nodiscard]] StepTracker& tracker() noexcept { return tracker_; }
   [[nodiscard]] bool is_child() const noexcept { return generation_ != fork_generation(); }
   [[nodiscard]] MonitorStatus status() const;
   std::shared_ptr<Subscription> subscribe(std::size_t capacity);
@@ -72,6 +74,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   std::string_view convention_;
   Ring<Slot> ring_;
   StepRecorder recorder_;
+  StepTracker tracker_;
   std::uint64_t generation_;
   bool no_thread_ = false;  ///< the system refused one: nothing is watched
   std::atomic<bool> alive_{false};

@@ -10,7 +10,7 @@ namespace flopmeter {
 /// The one thing here that may allocate and lock: on the few steps that are profiled, and tagged
 /// so.
 void StepRecorder::start_profile() noexcept {
-  if (profiling_) stop_profile(clock_.monotonic());  // of a step that was left open
+  if (profiling_) stop_profile(clock_.monotonic());  // of a step that did not end
   if (source_ == nullptr || now_.record.tag != StepTag::train ||
       !profile_plan_.wants(process_steps_))
     return;

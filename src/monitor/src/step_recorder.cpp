@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_recorder.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace flopmeter {
 namespace {
-
-std::uintptr_t this_thread_token() noexcept {
-  return pthread_self();
-}
 
 Seconds seconds(std::int64_t nanoseconds) noexcept {
   return {static_cast<double>(nanoseconds) / 1e9};
 }
 
-/// The number nearest to `value` that 64 bits hold: a loop may say anything.
+/// The nearest number that 64 bits hold: a loop may pass any value.
 std::int64_t clamped(WideInt value) noexcept {
   using Limits = std::numeric_limits<std::int64_t>;
   return static_cast<std::int64_t>(std::clamp<WideInt>(value, Limits::min(), Limits::max()));
@@ -27,8 +22,25 @@ void add(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& pa
   if (part) sum = clamped(WideInt{sum.value_or(0)} + *part);
 }
 
-bool has_batch(const StepInput& input) noexcept {
-  return input.samples || input.tokens || !input.sequence_lengths.empty() || !input.images.empty();
+/// Only the part that is in use: the arrays are long.
+void copy_shape(const ShapeNote& from, ShapeNote& to) noexcept {
+  to.group_count = from.group_count;
+  to.image_count = from.image_count;
+  to.too_many = from.too_many;
+  to.padded_length = from.padded_length;
+  to.signature = from.signature;
+  std::copy_n(from.groups.begin(), from.group_count, to.groups.begin());
+  std::copy_n(from.images.begin(), from.image_count, to.images.begin());
+}
+
+/// What is known about the batch, without times and counts.
+void copy_batch(const Slot& from, Slot& to) noexcept {
+  to.record.samples = from.record.samples;
+  to.record.tokens = from.record.tokens;
+  to.record.padded_tokens = from.record.padded_tokens;
+  to.record.visual_tokens = from.record.visual_tokens;
+  to.record.micro_batches = from.record.micro_batches;
+  copy_shape(from.shape, to.shape);
 }
 
 }  // namespace
@@ -50,56 +62,75 @@ StepRecorder::StepRecorder(const Options& options,
       plan_(options, connections.source != nullptr),
       profile_plan_(options) {}
 
-bool StepRecorder::bad_call() noexcept {
-  misuse_.fetch_add(1, std::memory_order_relaxed);
-  return false;
-}
-
-/// Whether this thread may act on the step: it is the step's own, or there is none and one may
-/// start.
-bool StepRecorder::enter(bool may_start) noexcept {
-  const std::uintptr_t self = this_thread_token();
-  std::uintptr_t owner = owner_.load(std::memory_order_relaxed);
-  if (owner == 0 && may_start) {
-    if (owner_.compare_exchange_strong(owner, self, std::memory_order_acquire)) return true;
-  }
-  return owner == self || bad_call();
-}
-
-void StepRecorder::open(State state, std::int64_t now) noexcept {
-  state_ = state;
+void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
   now_.record = {};
+  now_.start_ns = now;
+  now_.counted = false;
+  clear_batch();
+  if (kind != Kind::out_of_step && std::exchange(has_kept_, false)) {
+    copy_batch(kept_, now_);
+    has_batch_ = true;
+  }
+  phase_ns_ = {};
+  phase_seen_ = {};
+  phase_ = Phase::other;
+  mark_ns_ = now;
+  calls_ = 1;
+  counts_before_step_ = false;
+  settle_communication();
+  communication_before_ = communication_now();
+  now_.record.step = last_step_;
+  now_.record.process_step = process_steps_;
+  if (kind == Kind::pre_step) count_before_step();
+}
+
+void StepRecorder::discard(bool keep_batch) noexcept {
+  if (profiling_) stop_profile(clock_.monotonic());
+  has_kept_ = keep_batch && has_batch_;
+  if (has_kept_) copy_batch(now_, kept_);
+  close();
+}
+
+void StepRecorder::close() noexcept {
+  measuring_.store(false, std::memory_order_relaxed);
+  current_phase().store(Phase::other, std::memory_order_relaxed);
+}
+
+/// Adds the time since the last mark to the phase that was open.
+void StepRecorder::mark(std::int64_t now) noexcept {
+  settle_communication();
+  phase_ns_[static_cast<std::size_t>(phase_)] += now - mark_ns_;
+  mark_ns_ = now;
+}
+
+void StepRecorder::switch_phase(std::optional<Phase> innermost, std::int64_t now) noexcept {
+  mark(now);
+  phase_ = innermost.value_or(Phase::other);
+  if (innermost) phase_seen_[static_cast<std::size_t>(phase_)] = true;
+  current_phase().store(phase_, std::memory_order_relaxed);
+}
+
+bool StepRecorder::has_batch(const StepInput& input) noexcept {
+  return input.samples || input.tokens || !input.sequence_lengths.empty() || !input.images.empty();
+}
+
+void StepRecorder::clear_batch() noexcept {
+  StepRecord& record = now_.record;
+  record.samples = record.tokens = record.padded_tokens = record.visual_tokens = std::nullopt;
+  record.micro_batches = 1;
   now_.shape.group_count = 0;
   now_.shape.image_count = 0;
   now_.shape.too_many = false;
   now_.shape.padded_length = 0;
   now_.shape.signature = 0;
-  now_.start_ns = now;
-  now_.counted = false;
-  phase_ns_ = {};
-  phase_seen_ = {};
-  depth_ = 0;
-  too_deep_ = 0;
-  mark_ns_ = now;
-  calls_ = 1;
-  has_batch_ = counted_early_ = false;
-  settle_communication();
-  communication_before_ = communication_now();
+  has_batch_ = false;
 }
 
-void StepRecorder::close() noexcept {
-  state_ = State::idle;
-  measuring_.store(false, std::memory_order_relaxed);
-  current_phase().store(Phase::other, std::memory_order_relaxed);
-  owner_.store(0, std::memory_order_release);
-}
-
-/// Gives the time since the last mark to the innermost open phase.
-void StepRecorder::mark(std::int64_t now) noexcept {
-  settle_communication();
-  const Phase phase = depth_ == 0 ? Phase::other : stack_[depth_ - 1];
-  phase_ns_[static_cast<std::size_t>(phase)] += now - mark_ns_;
-  mark_ns_ = now;
+void StepRecorder::tag_out_of_step(Phase phase) noexcept {
+  if (now_.record.tag != StepTag::train) return;
+  now_.record.tag = phase == Phase::evaluation   ? StepTag::evaluation
+                    : phase == Phase::checkpoint ? StepTag::checkpoint
+                                                 : StepTag::generation;
 }
 
 void StepRecorder::add_batch(const StepInput& input) noexcept {
@@ -143,35 +174,23 @@ void StepRecorder::add_batch(const StepInput& input) noexcept {
   }
 }
 
-void StepRecorder::begin_step(const StepInput& input) noexcept {
-  if (!enter(true)) return;
-  const std::int64_t now = clock_.monotonic();
-  if (state_ == State::open || state_ == State::aside)
-    bad_call();  // the step before was left open: forget it
-  if (state_ == State::early) {
-    state_ = State::open;
-    ++calls_;
-  } else {
-    open(State::open, now);
-  }
+void StepRecorder::begin_step(const StepInput& input, std::string_view stage) noexcept {
   StepRecord& record = now_.record;
   record.step = input.step.value_or(clamped(WideInt{last_step_} + 1));
-  record.process_step = process_steps_;
   record.epoch = input.epoch.value_or(-1);
   record.tag = input.tag;
+  record.stage = stage;
   add_batch(input);
   start_counting();
   start_profile();
 }
 
-void StepRecorder::micro_batch(const StepInput& input) noexcept {
-  if (!enter(false)) return;
-  if (state_ != State::open) {
-    bad_call();
-    return;
-  }
-  ++calls_;
-  add_batch(input);
+/// Work before a step begins is the step's own, as the time before it is.
+void StepRecorder::count_before_step() noexcept {
+  counts_before_step_ = source_ != nullptr && plan_.wants(process_steps_, 0);
+  if (!counts_before_step_) return;
+  count(true);
+  before_ = source_->snapshot();
 }
 
 void StepRecorder::start_counting() noexcept {
@@ -179,7 +198,7 @@ void StepRecorder::start_counting() noexcept {
   const bool given = now_.record.flops_source == FlopsProvenance::given;
   const bool wanted = !given && plan_.wants(process_steps_, now_.shape.signature);
   count(wanted);
-  if (wanted && !counted_early_) before_ = source_->snapshot();
+  if (wanted && !counts_before_step_) before_ = source_->snapshot();
   now_.counted = wanted;
   measuring_.store(wanted, std::memory_order_relaxed);
 }
@@ -188,7 +207,7 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   StepRecord& record = now_.record;
   double cost_ns = calls_ * call_ns_;
   if (record.flops_source == FlopsProvenance::given)
-    now_.counted = false;  // told after the count had begun
+    now_.counted = false;  // the caller gave them after the count had begun
   if (now_.counted) {
     const FlopTotals work = source_->snapshot() - before_;
     std::uint64_t model = 0;
@@ -211,7 +230,7 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
           Flops{counts_for_group_ ? 0 : static_cast<WideInt>(work.replicated)};
     record.flops_source = FlopsProvenance::counted;
     for (std::size_t i = work.attention_calls.size();
-         i-- > 0;) {  // the least certain kind speaks for the step
+         i-- > 0;) {  // the least certain kind describes the step
       if (work.attention_calls[i] == 0) continue;
       record.attention_pairs = static_cast<AttentionPairs>(i);
       break;
@@ -226,18 +245,14 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   record.monitor_seconds = Seconds{cost_ns / 1e9};
 }
 
-void StepRecorder::end_step(const StepOutcome& outcome) noexcept {
-  if (!enter(false)) return;
-  if (state_ != State::open) {
-    bad_call();
-    return;
+std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outcome) noexcept {
+  timed_by_caller_ = outcome.interval.has_value();
+  if (const auto& interval = outcome.interval) {
+    now = std::max(interval->first, interval->second);
+    now_.start_ns = mark_ns_ = interval->first;
+    phase_ns_ = {};
+    phase_seen_ = {};
   }
-  const auto& given = outcome.interval;
-  const std::int64_t now = given ? std::max(given->first, given->second) : clock_.monotonic();
-  ++calls_;
-  if (given) take_start(given->first);
-  timed_by_caller_ = given.has_value();
-  if (depth_ != 0) bad_call();  // phases left open end with the step
   mark(now);
   now_.record.loss = outcome.loss;
   now_.record.grad_norm = outcome.grad_norm;
@@ -247,16 +262,18 @@ void StepRecorder::end_step(const StepOutcome& outcome) noexcept {
   last_step_ = now_.record.step;
   ++process_steps_;
   emit(now);
+  return now;
 }
 
-void StepRecorder::abandon_step() noexcept {
-  if (!enter(false)) return;
-  if (profiling_) stop_profile(clock_.monotonic());
-  close();
+std::int64_t StepRecorder::finish_out_of_step(std::int64_t now) noexcept {
+  mark(now);
+  now_.record.monitor_seconds = Seconds{calls_ * call_ns_ / 1e9};
+  emit(now);
+  return now;
 }
 
 /// Time that a phase spent waiting for collectives belongs to communication.
-void StepRecorder::note_communication() noexcept {
+void StepRecorder::add_communication() noexcept {
   settle_communication();
   const CommunicationTotals totals = communication_now();
   const std::int64_t overlapped = totals.overlapped_ns - communication_before_.overlapped_ns;
@@ -284,7 +301,7 @@ void StepRecorder::note_communication() noexcept {
 
 void StepRecorder::emit(std::int64_t now) noexcept {
   StepRecord& record = now_.record;
-  note_communication();
+  add_communication();
   now_.end_ns = now;
   // A train step lasts from the end of the record before it, so that steps sum to wall time; unless
   // the caller timed it.
@@ -318,91 +335,13 @@ void StepRecorder::emit(std::int64_t now) noexcept {
     slot->end_ns = now;
     slot->counted = now_.counted;
     slot->backed_off = now_.backed_off;
-    const ShapeNote& from = now_.shape;
-    ShapeNote& to = slot->shape;
-    to.group_count = from.group_count;
-    to.image_count = from.image_count;
-    to.too_many = from.too_many;
-    to.padded_length = from.padded_length;
-    to.signature = from.signature;
-    std::copy_n(from.groups.begin(), from.group_count, to.groups.begin());
-    std::copy_n(from.images.begin(), from.image_count, to.images.begin());
+    copy_shape(now_.shape, slot->shape);
     ring_.publish();
   } else {
     dropped_.fetch_add(1, std::memory_order_relaxed);
   }
   steps_.fetch_add(1, std::memory_order_relaxed);
   close();
-}
-
-void StepRecorder::begin_phase(Phase phase) noexcept {
-  if (!enter(true)) return;
-  const std::int64_t now = clock_.monotonic();
-  const bool aside = phase == Phase::evaluation || phase == Phase::checkpoint;
-  if (state_ == State::idle) {
-    open(aside ? State::aside : State::early, now);
-    if (!aside) count_early();
-    now_.record.step = last_step_;
-    now_.record.process_step = process_steps_;
-  } else {
-    ++calls_;
-    mark(now);
-  }
-  if (aside && now_.record.tag == StepTag::train) {
-    now_.record.tag = phase == Phase::evaluation ? StepTag::evaluation : StepTag::checkpoint;
-  }
-  if (depth_ == most_depth) {
-    ++too_deep_;
-    bad_call();
-    return;
-  }
-  stack_[depth_++] = phase;
-  phase_seen_[static_cast<std::size_t>(phase)] = true;
-  current_phase().store(phase, std::memory_order_relaxed);
-}
-
-void StepRecorder::end_phase(Phase phase) noexcept {
-  if (!enter(false)) return;
-  if (too_deep_ != 0) {
-    --too_deep_;
-    return;
-  }
-  const auto begin = stack_.begin();
-  const auto at = std::find(std::make_reverse_iterator(begin + static_cast<std::ptrdiff_t>(depth_)),
-                            stack_.rend(),
-                            phase);
-  if (at == stack_.rend()) {
-    bad_call();
-    return;
-  }
-  const std::int64_t now = clock_.monotonic();
-  ++calls_;
-  mark(now);
-  const auto depth = static_cast<std::size_t>(std::distance(at, stack_.rend())) - 1;
-  if (depth + 1 != depth_) bad_call();  // phases inside it were left open: they end here too
-  depth_ = depth;
-  current_phase().store(depth_ == 0 ? Phase::other : stack_[depth_ - 1], std::memory_order_relaxed);
-  if (state_ == State::aside && depth_ == 0) {
-    now_.record.monitor_seconds = Seconds{calls_ * call_ns_ / 1e9};
-    emit(now);
-  }
-}
-
-void StepRecorder::tag_step(StepTag tag) noexcept {
-  if (enter(false)) now_.record.tag = tag;
-}
-
-void StepRecorder::calibrate() noexcept {
-  constexpr int pairs = 200;
-  // A pair of phase marks is the commonest call; begin and end of a step cost about as much.
-  const std::int64_t start = monotonic_nanoseconds();
-  begin_phase(Phase::data);
-  for (int i = 0; i < pairs; ++i) {
-    begin_phase(Phase::forward);
-    end_phase(Phase::forward);
-  }
-  abandon_step();
-  call_ns_ = static_cast<double>(monotonic_nanoseconds() - start) / (2 * pairs);
 }
 
 }  // namespace flopmeter

@@ -17,7 +17,7 @@ namespace flopmeter {
 struct BackwardHook::State {
   std::function<void()> begins;
   std::function<void()> ends;
-  std::thread::id thread = std::this_thread::get_id();
+  std::atomic<std::thread::id> thread = std::this_thread::get_id();
   std::atomic<bool> watching = true;
   std::atomic<bool> begun = false;
   bool running = false;  ///< of `thread` only
@@ -76,7 +76,8 @@ std::optional<bool> BackwardHook::watch(std::uintptr_t tensor) {
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)};
   const auto& node = variable.grad_fn();
   if (!node) return std::nullopt;
-  state_->running = false;  // one that failed does not say that it ended
+  state_->thread = std::this_thread::get_id();
+  state_->running = false;  // one that failed does not report its end
   state_->begun.store(false, std::memory_order_relaxed);
   node->add_pre_hook(std::make_unique<Hook<State>>(state_));
   return variable.is_cpu();

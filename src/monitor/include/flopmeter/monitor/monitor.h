@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Monitor: watches a training loop.  The loop calls it at each step; what it notes goes through a
-// fixed ring to one background thread, which works out MFU and writes.  After start() nothing here
-// throws, blocks, allocates or enters the kernel on the caller's thread.
+// Monitor: measures a training loop.  The loop marks its steps, or hooks report events; finished
+// records pass through a fixed ring to one background thread, which computes MFU and writes them.
+// After start() no call throws, blocks, allocates, or enters the kernel on the caller's thread.
 #pragma once
 
 #include <flopmeter/core/exchange.h>
-#include <flopmeter/core/flop_estimator.h>
 #include <flopmeter/core/flop_counter.h>
+#include <flopmeter/core/flop_estimator.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/result.h>
 #include <flopmeter/core/sink.h>
 #include <flopmeter/core/step_record.h>
 #include <flopmeter/core/world.h>
 #include <flopmeter/monitor/options.h>
+#include <flopmeter/monitor/step_events.h>
 #include <flopmeter/monitor/subscription.h>
 #include <flopmeter/telemetry/clock.h>
-#include <flopmeter/telemetry/hardware_counters.h>
 #include <flopmeter/telemetry/gpu_monitor.h>
+#include <flopmeter/telemetry/hardware_counters.h>
 
 #include <cstdint>
 #include <functional>
@@ -25,69 +26,44 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace flopmeter {
-
-/// What a loop can tell about a step when it begins.  All of it is optional; spans are read before
-/// begin returns.
-struct StepInput {
-  std::optional<std::int64_t> samples{};
-  std::optional<std::int64_t> tokens{};  ///< real tokens; else the sum of sequence_lengths
-  std::optional<std::int64_t> padded_tokens{};
-  std::optional<std::int64_t> visual_tokens{};
-  std::optional<std::int64_t> step{};  ///< the loop's own number; else one more than before
-  std::optional<std::int32_t> epoch{};
-  StepTag tag = StepTag::train;
-  std::span<const std::int64_t> sequence_lengths{};  ///< real length of each sequence
-  std::int64_t padded_length = 0;
-  std::span<const ImageShape> images{};
-  std::optional<Flops> flops{};  ///< the caller's own figure, used as it is
-  Dtype flops_dtype = Dtype::bf16;
-};
-
-/// What a loop can tell when a step has ended.
-struct StepOutcome {
-  std::optional<double> loss{};
-  std::optional<double> grad_norm{};
-  std::optional<double> learning_rate{};
-  /// Start and end on the monotonic clock, in nanoseconds, where the caller took the time itself:
-  /// what it did before or after is not the step's, and phases are not told apart.
-  std::optional<std::pair<std::int64_t, std::int64_t>> interval{};
-};
 
 /// Memory of the device as an allocator sees it, in bytes.
 struct DeviceMemory {
   std::optional<std::int64_t> current{}, peak{}, reserved{};
 };
 
-/// What the monitor is connected to.  Everything pointed at must outlive the monitor.
+/// The parts that a monitor works with.  Everything pointed at must outlive the monitor.
 struct Connections {
-  FlopCounter* source = nullptr;        ///< counts; none: no counting
+  FlopCounter* source = nullptr;       ///< counts; none: no counting
   FlopEstimator* estimator = nullptr;  ///< estimates; none: no estimate
   Exchange* exchange = nullptr;        ///< for the broadcast of rank 0's measurement
   PeakTable peaks;
   std::string convention = "model-v1";
-  World world;  ///< which rank of how many; data_parallel and the other sizes where known
-  bool replicated = false;  ///< the source tells work that is replicated over tensor-parallel ranks
-  int devices = 1;          ///< that this rank's work runs on
-  std::function<DeviceMemory()> device_memory;  ///< asked on the writing thread
-  std::vector<std::unique_ptr<Sink>> sinks;     ///< beside those of the options
-  std::string
-      run_json_extra;  ///< JSON object with what else run.json should hold about model and layout
+  World world;              ///< rank, number of ranks, and the parallel sizes that are known
+  bool replicated = false;  ///< the source reports work that tensor-parallel ranks repeat
+  int devices = 1;          ///< number of devices that this rank uses
+  std::function<DeviceMemory()> device_memory;  ///< called on the writing thread
+  std::vector<std::unique_ptr<Sink>> sinks;     ///< in addition to those of the options
+  std::string run_json_extra;                   ///< JSON object about model and layout for run.json
   std::function<void(const std::string&)>
-      warn;  ///< one line of text, at most one of a kind; else stderr
+      warn;  ///< gets one line of text, each kind at most once; default: stderr
   Clock clock;
-  Dtype dtype = Dtype::fp32;      ///< that the work is done in
-  std::optional<GpuRequest> gpu;  ///< the device, where it is an NVIDIA GPU
-  /// Opens the counters of mode hybrid where there is no GPU; asked once, at the start.
+  Dtype dtype = Dtype::fp32;      ///< of the computation
+  std::optional<GpuRequest> gpu;  ///< the device, if it is an NVIDIA GPU
+  /// Opens the counters of mode hybrid if there is no GPU; called once, at the start.
   Result<std::unique_ptr<HardwareCounters>> (*open_counters)() = open_cpu_flop_counters;
   KnownWork
       known_work;  ///< on the device; mode hybrid calibrates its counters with it at the start
+  StepPolicy policy = StepPolicy::explicit_marks;
+  bool reports_forward = true;  ///< hooks report the forward passes of the model
 };
 
-/// How the monitor itself is doing.
+/// The state of the monitor itself.
 struct MonitorStatus {
   std::string disabled;  ///< why it is off; empty: it is on
   std::string directory;
@@ -95,9 +71,10 @@ struct MonitorStatus {
   std::uint64_t written = 0;  ///< records that reached the sinks
   std::uint64_t dropped = 0;
   std::uint64_t misuse = 0;  ///< calls out of order or from a second thread, ignored
+  std::uint64_t events = 0;  ///< reports of hooks and integrations
   std::uint64_t failed_writes = 0;
   std::uint64_t measurements = 0;  ///< steps whose FLOPs were counted
-  std::vector<std::string> notes;  ///< what was said
+  std::vector<std::string> notes;  ///< lines that were logged
 };
 
 class Monitor;
@@ -137,12 +114,12 @@ class [[nodiscard]] PhaseScope {
   Phase phase_;
 };
 
-/// One run's monitor.  Calls of one step come from one thread; another step may come from another
-/// thread.  In a forked child it is off and does nothing.
+/// The monitor of one run.  Calls of one step come from one thread; another step may come from
+/// another thread.  In a forked child it is off and does nothing.
 class Monitor {
  public:
-  /// Only wrong options are an error; a directory that cannot be written is said once and the run
-  /// goes on.
+  /// Only wrong options are an error; a directory that cannot be written is logged once and the run
+  /// continues.
   static Result<Monitor> start(const Options& options, Connections connections = {});
 
   Monitor(Monitor&& other) noexcept;
@@ -160,36 +137,56 @@ class Monitor {
     return {this, phase};
   }
 
+  /// Reports what a hook, a loader, or an integration saw.
+  StepReply on(const StepEvent& event) noexcept;
+  /// Whether forward_end should state how the backward pass will be reported.
+  [[nodiscard]] bool expects_backward(const StepEvent& event) const noexcept;
+
   void begin_step(const StepInput& input = {}) noexcept;
-  /// Adds a micro-batch to the open step: its samples, tokens and shapes count on top.
+  /// As begin_step(), for a loop that marks only where steps begin: the next mark ends the step.
+  void mark_step(const StepInput& input = {}) noexcept;
+  /// The step that mark_step() opened is ended by end_step() after all.
+  void keep_step() noexcept;
+  /// Adds the samples, tokens, and shapes of a micro-batch to the open step.
   void micro_batch(const StepInput& input = {}) noexcept;
   void end_step(const StepOutcome& outcome = {}) noexcept;
-  /// Forgets the open step: no record of it.
+  /// Discards the open step: no record of it.
   void abandon_step() noexcept;
+  /// Values for the record of the open step, or of the next one.
+  void log(const StepOutcome& outcome) noexcept;
 
-  /// Opens a phase inside the phase that is open.  Outside a step, data and other phases begin the
-  /// next step early; evaluation and checkpoint become a tagged record of their own.
+  /// Opens a phase inside the phase that is open.  Outside a step, evaluation, checkpoint, and
+  /// generation become a separate tagged record; other phases are part of the next step.
   void begin_phase(Phase phase) noexcept;
   void end_phase(Phase phase) noexcept;
 
-  /// Marks the open step as one that would spoil an average.
+  /// Sets the kind of the open step's record.
   void tag_step(StepTag tag) noexcept;
+  /// Names the part of the run that following steps belong to; empty: none.  Returns the name
+  /// before.
+  std::string_view set_stage(std::string_view stage);
+  /// The model is trained in evaluation mode: its forward passes with gradients are training.
+  void set_frozen_mode(bool frozen) noexcept;
+  /// Batches were fetched from a loader before the monitor started.
+  void set_loader_seen() noexcept;
+  /// The loop is known to train without an optimizer that hooks report.
+  void expect_no_optimizer() noexcept;
   void set_training_phase(TrainingPhase phase) noexcept;
-  /// The model does other work from now on (other trainable parameters): what was measured no
-  /// longer holds.
+  /// The work of the model changes now, for example because other parameters are trained:
+  /// measurements so far are not valid for it.
   void model_changed() noexcept;
   /// Whether FLOPs of the open step are being counted.
   [[nodiscard]] bool measuring() const noexcept;
 
-  /// A bounded queue of finished records for another reader; its oldest go first when nobody reads.
+  /// A bounded queue of finished records for another reader; it drops the oldest if it is full.
   std::shared_ptr<Subscription> subscribe(std::size_t capacity = 1024);
-  /// Finished records reach their readers now, not within 20 ms.  Takes a lock and wakes a thread:
-  /// for a logger that is about to ask, not for each step.
+  /// Passes finished records to their readers now, not within 20 ms.  Takes a lock and wakes a
+  /// thread: for a logger that is about to read, not for each step.
   void flush();
-  /// Findings to be written at the end.
+  /// Adds a finding to those that are written at the end.
   void add_finding(Finding finding);
 
-  /// Writes what is left, at most two seconds long.  Called again, it does nothing.
+  /// Writes the remaining records, in at most two seconds.  Further calls do nothing.
   void finish() noexcept;
 
   [[nodiscard]] bool enabled() const noexcept;
