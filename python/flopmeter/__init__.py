@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flopmeter.monitor import Monitor
     from flopmeter.ops import register_op
     from flopmeter.torch.region import Region, region
-    from flopmeter.config import register_sink
+    from flopmeter.records import register_sink
     from flopmeter.op_profile import OpProfiler, profile
 
 __all__ = [
@@ -51,7 +51,7 @@ _HOMES = {
     "region": "torch.region",
     "register_model": "models",
     "register_op": "ops",
-    "register_sink": "config",
+    "register_sink": "records",
 }
 
 

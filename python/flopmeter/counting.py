@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flopmeter.torch.adapter import torch_adapter
 from flopmeter.torch.compiled_code import hidden_kernels
+from flopmeter.torch.modules import ROOT, ModuleHooks
 
 if TYPE_CHECKING:
     import torch
-
-    from flopmeter.torch.modules import ModuleHooks
-
-ROOT = "."  # the adapter's name for the model itself; users see ""
 
 
 class Row(NamedTuple):
@@ -56,8 +53,6 @@ class Count:
             raise RuntimeError("flopmeter.count(): this count was used already; make a new one")
         adapter = torch_adapter()
         if self._modules is not None:
-            from flopmeter.torch.modules import ModuleHooks
-
             self._hooks = ModuleHooks(adapter, self._modules)
         self._counter = adapter.OpCounter(modules=self._modules is not None)
         return self

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the catalog's model behind whatever a user calls a model."""
+"""Finds the catalog's model for a name, a configuration, or a module."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from flopmeter import _flopmeter
+from flopmeter.torch import as_module
 
+_MOST_WRAPPERS = 8  # around a model
 _POSITIONS = ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len")
 _registered: dict[str, Callable[[], Mapping[str, Any]]] = {}
 
@@ -19,18 +22,34 @@ def register_model(name: str, builder: Callable[[], Mapping[str, Any]]) -> None:
     _registered[name] = builder
 
 
+def _layers(model: Any, *names: str) -> Iterator[Any]:
+    """The model and the ones inside it, outermost first.  A model may name itself: the depth is limited."""
+    for _ in range(_MOST_WRAPPERS):
+        yield model
+        model = next((inner for name in names if (inner := getattr(model, name, None)) is not None), None)
+        if model is None:
+            return
+
+
+def model_name(model: Any) -> str:
+    """The usual name of a model; empty if it has none."""
+    if model is None or isinstance(model, Mapping):
+        return ""
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    modules = takewhile(lambda each: as_module(each) is not None, _layers(model, "module", "_orig_mod"))
+    model = [model, *modules][-1]  # the one inside DDP, FSDP, and torch.compile
+    return getattr(getattr(model, "config", model), "name_or_path", "") or type(model).__name__
+
+
 def config_of(model: Any) -> dict[str, Any] | None:
     """The configuration of a Hugging Face model or config object, of a wrapped model, or a dict as it is."""
-    for _ in range(8):  # DDP, FSDP, compiled and PEFT models hold the model one or two levels down
-        if isinstance(model, Mapping):
-            return dict(model)
-        config: Any = model if hasattr(model, "model_type") else getattr(model, "config", None)
+    for each in _layers(model, "module", "_orig_mod", "base_model"):  # of DDP, FSDP, torch.compile, and PEFT
+        if isinstance(each, Mapping):
+            return dict(each)
+        config: Any = each if hasattr(each, "model_type") else getattr(each, "config", None)
         if hasattr(config, "model_type") and hasattr(config, "to_dict"):
             return config.to_dict()
-        inner = getattr(model, "module", None) or getattr(model, "_orig_mod", None) or getattr(model, "base_model", None)
-        if inner is None or inner is model:
-            return None
-        model = inner
     return None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records on their way to loggers that live in Python.  A daemon thread pulls them; the training thread never waits."""
+"""Records for loggers in Python.  A daemon thread reads them; the training thread never waits."""
 
 from __future__ import annotations
 
@@ -9,31 +9,36 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flopmeter import _flopmeter, config
+from flopmeter import _flopmeter
+from flopmeter.guard import describe_error
+from flopmeter.log import log_once
+from flopmeter.metrics import perf_metrics
 
+Sink = Callable[[dict[str, Any]], None]
 _POLL_SECONDS = 0.25
+_MOST_FAILURES = 3
+_sinks: dict[str, Sink] = {}
 
 
-def perf_metrics(record: dict[str, Any]) -> dict[str, float]:
-    """The six perf/* values of a record; what is not known is left out."""
-    seconds = record["step_seconds"]
-    values = {
-        "perf/mfu": record["mfu"],
-        "perf/mfu_percent": None if record["mfu"] is None else 100 * record["mfu"],
-        "perf/step_time": seconds,
-        "perf/steps_per_second": 1 / seconds if seconds else None,
-        "perf/tokens_per_second": record["tokens_per_second"],
-        "perf/samples_per_second": record["samples_per_second"],
-    }
-    return {name: value for name, value in values.items() if value is not None}
+def register_sink(name: str, write: Sink) -> None:
+    """Make ``sinks=["name"]`` an output: ``write(record)`` gets each record as a dict, in a separate thread."""
+    _sinks[name] = write
+
+
+def take_python_sinks(named: dict[str, Any]) -> list[Sink]:
+    """Removes the outputs that are written in Python from the options and returns them."""
+    wanted = named.pop("sinks", None) or []
+    wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    named["sink"] = [name for name in wanted if name not in _sinks]
+    return [_sinks[name] for name in wanted if name in _sinks]
 
 
 class WandbWriter:
     """Adds perf/* to the user's own W&B run.  Never passes step=, never starts or ends a run.
 
-    Rows of one's own move W&B's step on, and a row that the user then logs with a smaller step= would be lost; so
-    values join the user's next row unless ``own_rows`` is asked for.  With ``keep_all`` values that no row of the
-    user's took become one before the next values come: at most one a step, so that no step= of the user's is passed.
+    A separate row would advance W&B's step, and a row that the user then logs with a smaller step= would be lost; so
+    values join the user's next row unless ``own_rows`` is set.  With ``keep_all``, values that joined no row of the user
+    become a row before the next values come: at most one per step, so that no step= of the user's is exceeded.
     """
 
     def __init__(self, own_rows: bool, keep_all: bool = False) -> None:
@@ -62,7 +67,7 @@ class WandbWriter:
 
 
 class MlflowWriter:
-    """Logs perf/* to the MLflow run that is active where the monitor starts: a run is active in its own thread only."""
+    """Logs perf/* to the MLflow run that is active when the monitor starts: MLflow's active run is per thread."""
 
     def __init__(self) -> None:
         mlflow: Any = sys.modules.get("mlflow")
@@ -75,12 +80,10 @@ class MlflowWriter:
 
 
 class RecordThread:
-    """Hands each record to the writers.  A writer that fails three times in a row is dropped."""
+    """Passes each record to the writers.  A writer that fails three times in a row is dropped."""
 
-    def __init__(
-        self, core: _flopmeter.Monitor, wandb: bool | None, mlflow: bool, sinks: Iterable[Callable[[dict[str, Any]], None]]
-    ) -> None:
-        self._writers: list[Callable[[dict[str, Any]], None]] = list(sinks)
+    def __init__(self, core: _flopmeter.Monitor, wandb: bool | None, mlflow: bool, sinks: Iterable[Sink]) -> None:
+        self._writers: list[Sink] = list(sinks)
         if mlflow:
             self._writers.append(MlflowWriter())
         if wandb or wandb is None and "wandb" in sys.modules:
@@ -103,17 +106,17 @@ class RecordThread:
             for writer in list(self._writers):
                 self._write(writer, record)
 
-    def _write(self, writer: Callable[[dict[str, Any]], None], record: dict[str, Any]) -> None:
+    def _write(self, writer: Sink, record: dict[str, Any]) -> None:
         try:
             writer(record)
             self._failures[writer] = 0
         except Exception as error:  # a logger must not end the run
             self._failures[writer] = self._failures.get(writer, 0) + 1
-            if self._failures[writer] >= 3:
+            if self._failures[writer] >= _MOST_FAILURES:
                 self._writers.remove(writer)
-                config.say(f"an output is dropped after three failures: {type(error).__name__}: {error}")
+                log_once(f"an output is dropped after {_MOST_FAILURES} failures: {describe_error(error)}")
 
     def join(self, seconds: float) -> None:
-        """Wait, not for longer than that, until what was recorded is handed over."""
+        """Wait, at most that long, until all records are passed on."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(seconds)

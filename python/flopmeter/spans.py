@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``monitor.step()`` and ``monitor.phase()`` return for a with statement."""
+"""What ``monitor.step()``, ``monitor.phase()``, and ``monitor.stage()`` return for a with statement."""
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from flopmeter import _flopmeter
@@ -13,53 +12,50 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """An open step; ``monitor.step()`` returns it for a with statement."""
+    """An open step; a step that raises leaves no record."""
 
-    __slots__ = ("_monitor",)
+    __slots__ = ("_core", "_monitor")
 
     def __init__(self, monitor: Monitor) -> None:
+        self._core = monitor.core
         self._monitor = monitor
 
     def __enter__(self) -> Monitor:
-        self._monitor._mark = False
+        self._core.keep_step()
         return self._monitor
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
-            self._monitor.end_step()
+            self._core.end()
         else:
-            self._monitor.abandon_step()
+            self._core.abandon_step()
 
 
 class Phase:
-    """A phase for a with statement."""
+    """A phase; an unknown name is ignored."""
 
-    __slots__ = ("_begin", "_end", "_phase")
+    __slots__ = ("_core", "_name")
 
-    def __init__(self, core: _flopmeter.Monitor, phase: int) -> None:
-        self._begin, self._end, self._phase = core.begin_phase, core.end_phase, phase
-
-    def __enter__(self) -> None:
-        self._begin(self._phase)
-
-    def __exit__(self, *_error: object) -> None:
-        self._end(self._phase)
-
-
-class Aside(Phase):
-    """An evaluation or a checkpoint: between steps it is a record of its own."""
-
-    __slots__ = ("_monitor",)
-
-    def __init__(self, monitor: Monitor, phase: int) -> None:
-        super().__init__(monitor._core, phase)
-        self._monitor = monitor
+    def __init__(self, core: _flopmeter.Monitor, name: str) -> None:
+        self._core, self._name = core, name
 
     def __enter__(self) -> None:
-        self._monitor._leave_step()
-        self._monitor._aside = True
-        super().__enter__()
+        self._core.begin_phase(self._name)
 
     def __exit__(self, *_error: object) -> None:
-        super().__exit__()
-        self._monitor._aside = False
+        self._core.end_phase(self._name)
+
+
+class Stage:
+    """A named part of the run.  Stages may be nested: the innermost one counts."""
+
+    __slots__ = ("_core", "_name", "_outer")
+
+    def __init__(self, core: _flopmeter.Monitor, name: str) -> None:
+        self._core, self._name = core, name
+
+    def __enter__(self) -> None:
+        self._outer = self._core.set_stage(self._name)
+
+    def __exit__(self, *_error: object) -> None:
+        self._core.set_stage(self._outer)

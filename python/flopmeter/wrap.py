@@ -1,49 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``monitor.wrap(loader)``: times the wait for data, and makes steps where the loop marks none itself."""
+"""``monitor.wrap(loader)``: reports each wait for data and each batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from flopmeter import _flopmeter
+from flopmeter.torch.hooks import gradients_enabled
 
 if TYPE_CHECKING:
     from flopmeter.monitor import Monitor
 
 T = TypeVar("T")
-_DATA = _flopmeter.phases["data"]
 
 
 class Wrapped(Generic[T]):
-    """A loader whose waits are timed; everything else is the loader's own."""
+    """A loader that reports its batches; all attributes are the loader's own."""
 
     def __init__(self, monitor: Monitor, loader: Iterable[T]) -> None:
         self._monitor = monitor
         self._loader = loader
 
     def __iter__(self) -> Iterator[T]:
-        monitor = self._monitor
-        if monitor._is_evaluation():
+        emit = self._monitor.emit
+        # Without hooks, gradients say nothing: each batch is a step.
+        policy = "per_optimizer_step" if self._monitor.hooks is not None else "per_batch"
+        replies = emit("loop_begin", policy=policy, gradients=policy == "per_batch" or gradients_enabled())
+        if "not_training" in replies:
             yield from self._loader
             return
-        core = monitor._core
-        monitor._loop_begins()
-        core.begin_phase(_DATA)
         try:
+            emit("fetch_begin")
             iterator = iter(self._loader)
             while True:
                 try:
                     batch = next(iterator)
                 except StopIteration:
                     return
-                core.end_phase(_DATA)
-                monitor._batch_arrived(batch)
+                emit("fetch_end", batch=batch)
                 yield batch
-                monitor._batch_done()
-                core.begin_phase(_DATA)
+                emit("fetch_begin")
         finally:
-            monitor._loop_ended()
+            emit("loop_end")
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]

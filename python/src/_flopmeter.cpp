@@ -9,4 +9,5 @@ PYBIND11_MODULE(_flopmeter, m) {
   flopmeter::bind_peaks(m);
   flopmeter::bind_options(m);
   flopmeter::bind_monitor(m);
+  flopmeter::bind_hooks(m);
 }

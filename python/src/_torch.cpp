@@ -137,16 +137,17 @@ PYBIND11_MODULE(_torch, m) {
       .def("replayed", &Region::replayed)
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
   py::class_<OpProfiler>(m, "OpProfiler")
-      .def(py::init(
-               [](double tiny_seconds) { return std::make_unique<OpProfiler>(Seconds{tiny_seconds}); }),
+      .def(py::init([](double tiny_seconds) {
+             return std::make_unique<OpProfiler>(Seconds{tiny_seconds});
+           }),
            py::arg("tiny_seconds") = 10e-6)
       .def("stop", [](OpProfiler& self) { return to_dict(self.stop()); });
-  py::class_<BackwardHook>(m, "BackwardHook", "Marks the phase backward in the monitor's steps.")
+  py::class_<BackwardHook>(m, "BackwardHook", "Reports backward passes to the monitor.")
       .def(py::init([](std::uintptr_t address) {
              auto* monitor = reinterpret_cast<Monitor*>(address);  // NOLINT: as the source below
              return std::make_unique<BackwardHook>(
-                 [monitor] { monitor->begin_phase(Phase::backward); },
-                 [monitor] { monitor->end_phase(Phase::backward); });
+                 [monitor] { monitor->on({.kind = StepEventKind::backward_begin}); },
+                 [monitor] { monitor->on({.kind = StepEventKind::backward_end}); });
            }),
            py::arg("monitor"))
       .def("watch", &BackwardHook::watch, py::arg("tensor"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of the binding share.
+// Errors and names for all files of the binding.
 #pragma once
 
 #include <flopmeter/core/dtype.h>
@@ -49,5 +49,6 @@ void bind_estimate(pybind11::module_& m);
 void bind_peaks(pybind11::module_& m);
 void bind_options(pybind11::module_& m);
 void bind_monitor(pybind11::module_& m);
+void bind_hooks(pybind11::module_& m);
 
 }  // namespace flopmeter

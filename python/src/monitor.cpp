@@ -1,206 +1,273 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The monitor for Python.  Its writing thread never takes the GIL: what Python knows (device
-// memory) is put into atomics, and records wait in a bounded queue until Python asks.
-#include "bindings.h"
+// The monitor for Python.  Its writing thread never takes the GIL: Python stores the memory of the
+// device in atomics, and records wait in a bounded queue until Python reads them.  No method raises
+// for a value: wrong values are dropped and counted.
+#include "python_monitor.h"
 
 #include <flopmeter/catalog/convention.h>
-#include <flopmeter/catalog/model_estimator.h>
 #include <flopmeter/core/record_json.h>
-#include <flopmeter/monitor/monitor.h>
 
-#include <pybind11/functional.h>
-#include <pybind11/stl.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
-#include <functional>
-#include <tuple>
-#include <vector>
+#include <algorithm>
+#include <cmath>
 
 namespace py = pybind11;
 
 namespace flopmeter {
+
+std::optional<std::int64_t> whole_number(py::handle value, std::int64_t& dropped) noexcept {
+  if (!value || value.is_none()) return std::nullopt;
+  if (PyFloat_CheckExact(value.ptr())) {
+    const double number = PyFloat_AS_DOUBLE(value.ptr());
+    if (std::abs(number) < 9e18 && number == std::floor(number))
+      return static_cast<std::int64_t>(number);
+    ++dropped;
+    return std::nullopt;
+  }
+  PyObject* index = PyNumber_Index(value.ptr());
+  int overflow = 0;
+  const std::int64_t number =
+      index == nullptr ? -1 : PyLong_AsLongLongAndOverflow(index, &overflow);
+  Py_XDECREF(index);
+  if (index != nullptr && overflow == 0) return number;
+  PyErr_Clear();
+  ++dropped;
+  return std::nullopt;
+}
+
+std::optional<double> real_number(py::handle value, std::int64_t& dropped) noexcept {
+  if (!value || value.is_none()) return std::nullopt;
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number != -1.0 || PyErr_Occurred() == nullptr) return number;
+  PyErr_Clear();
+  ++dropped;
+  return std::nullopt;
+}
+
+OwnedBatch::OwnedBatch(py::handle batch, Dtype flops_dtype, std::int64_t& dropped) {
+  if (batch.is_none() || !PyTuple_Check(batch.ptr()) || PyTuple_GET_SIZE(batch.ptr()) != 7) return;
+  const auto field = [&](Py_ssize_t i) { return py::handle{PyTuple_GET_ITEM(batch.ptr(), i)}; };
+  input_.samples = whole_number(field(0), dropped);
+  input_.tokens = whole_number(field(1), dropped);
+  if (PyList_CheckExact(field(2).ptr())) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(field(2).ptr()); ++i) {
+      if (const auto length = whole_number(PyList_GET_ITEM(field(2).ptr(), i), dropped))
+        lengths_.push_back(*length);
+    }
+  }
+  input_.padded_length = whole_number(field(3), dropped).value_or(0);
+  if (PyList_CheckExact(field(4).ptr())) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(field(4).ptr()); ++i) {
+      PyObject* grid = PyList_GET_ITEM(field(4).ptr(), i);
+      if (!PyTuple_CheckExact(grid) || PyTuple_GET_SIZE(grid) != 3) continue;
+      const auto side = [&](Py_ssize_t k) {
+        return static_cast<std::int32_t>(std::clamp<std::int64_t>(
+            whole_number(PyTuple_GET_ITEM(grid, k), dropped).value_or(0), 0, INT32_MAX));
+      };
+      images_.push_back({.t = side(0), .h = side(1), .w = side(2)});
+    }
+  }
+  input_.visual_tokens = whole_number(field(5), dropped);
+  if (const auto flops = whole_number(field(6), dropped)) input_.flops = Flops{*flops};
+  input_.flops_dtype = flops_dtype;
+}
+
 namespace {
 
-/// A monitor and what it is connected to.
-class PythonMonitor {
- public:
-  PythonMonitor(const Options& options,
-                const PeakTable& peaks,
-                const std::optional<Model>& model,
-                const Training& training,
-                const std::string& convention,
-                const std::string& dtype,
-                py::object source,
-                const World& world,
-                bool replicated,
-                std::uintptr_t exchange,
-                int devices,
-                std::string details,
-                const std::optional<std::string>& gpu,
-                const std::function<std::int64_t()>& known_work)
-      : dtype_(dtype_named(dtype)),
-        source_(std::move(source)),
-        shared_(std::make_shared<Shared>()),
-        monitor_(start(options,
-                       peaks,
-                       model,
-                       training,
-                       convention,
-                       world,
-                       replicated,
-                       exchange,
-                       devices,
-                       std::move(details),
-                       gpu,
-                       known_work)) {}
+StepPolicy policy_named(const std::string& name) {
+  if (name == "explicit") return StepPolicy::explicit_marks;
+  if (name == "per_batch") return StepPolicy::per_batch;
+  if (name == "per_optimizer_step") return StepPolicy::per_optimizer_step;
+  if (name == "framework") return StepPolicy::framework;
+  throw py::value_error("policy '" + name +
+                        "': expected explicit, per_batch, per_optimizer_step or framework");
+}
 
-  using Count = std::optional<std::int64_t>;
-  using Grid = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
+}  // namespace
 
-  void begin(Count samples, Count tokens) noexcept {
-    monitor_.begin_step({.samples = samples, .tokens = tokens});
+PythonMonitor::PythonMonitor(MonitorConfig config)
+    : dtype_(dtype_named(config.dtype)),
+      counter_(config.counter),
+      device_memory_(config.device_memory),
+      log_interval_(config.options.log_interval),
+      shared_(std::make_shared<Shared>()),
+      link_(std::make_shared<PythonMonitor*>(this)),
+      monitor_(start(config)) {}
+
+Monitor PythonMonitor::start(MonitorConfig& config) {
+  take(convention_called(config.convention));
+  if (config.devices < 1)
+    throw py::value_error("devices is " + std::to_string(config.devices) +
+                          " but a rank has one or more");
+  if (config.model)
+    shared_->estimator =
+        take(make_estimator(*config.model, config.training, config.convention, dtype_));
+  Connections connections;
+  if (!counter_.is_none()) {  // of another extension module: only its address is shared
+    connections.source =
+        reinterpret_cast<FlopCounter*>(counter_.attr("address").cast<std::uintptr_t>());  // NOLINT
   }
-
-  void begin_step(Count samples,
-                  Count tokens,
-                  const std::vector<std::int64_t>& lengths,
-                  std::int64_t padded_length,
-                  const std::vector<Grid>& images,
-                  Count visual_tokens,
-                  Count flops,
-                  Count step,
-                  Count epoch,
-                  int tag) {
-    give(samples,
-         tokens,
-         lengths,
-         padded_length,
-         images,
-         visual_tokens,
-         flops,
-         [&](StepInput& input) {
-           input.step = step;
-           if (epoch) input.epoch = static_cast<std::int32_t>(*epoch);
-           input.tag = static_cast<StepTag>(tag);
-           monitor_.begin_step(input);
-         });
-  }
-
-  void micro_batch(Count samples,
-                  Count tokens,
-                  const std::vector<std::int64_t>& lengths,
-                  std::int64_t padded_length,
-                  const std::vector<Grid>& images,
-                  Count visual_tokens,
-                  Count flops) {
-    give(samples,
-         tokens,
-         lengths,
-         padded_length,
-         images,
-         visual_tokens,
-         flops,
-         [&](StepInput& input) { monitor_.micro_batch(input); });
-  }
-
-  void end() noexcept { monitor_.end_step(); }
-  void end_step(std::optional<double> loss,
-                std::optional<double> grad_norm,
-                std::optional<double> learning_rate,
-                std::optional<std::pair<std::int64_t, std::int64_t>> interval) noexcept {
-    monitor_.end_step({.loss = loss,
-                       .grad_norm = grad_norm,
-                       .learning_rate = learning_rate,
-                       .interval = interval});
-  }
-
-  void set_device_memory(std::int64_t current, std::int64_t peak, std::int64_t reserved) noexcept {
-    shared_->memory[0].store(current, std::memory_order_relaxed);
-    shared_->memory[1].store(peak, std::memory_order_relaxed);
-    shared_->memory[2].store(reserved, std::memory_order_relaxed);
-  }
-
-  Monitor& monitor() noexcept { return monitor_; }
-
- private:
-  /// Held by the session too: it may outlive this object while an output does not take its data.
-  struct Shared {
-    std::unique_ptr<FlopEstimator> estimator;
-    std::array<std::atomic<std::int64_t>, 3> memory{-1, -1, -1};  ///< negative: not known
-  };
-
-  Monitor start(const Options& options,
-                const PeakTable& peaks,
-                const std::optional<Model>& model,
-                const Training& training,
-                const std::string& convention,
-                const World& world,
-                bool replicated,
-                std::uintptr_t exchange,
-                int devices,
-                std::string details,
-                const std::optional<std::string>& gpu,
-                const std::function<std::int64_t()>& known_work) {
-    take(convention_called(convention));
-    if (devices < 1)
-      throw py::value_error("devices is " + std::to_string(devices) +
-                            " but a rank has one or more");
-    if (model) shared_->estimator = take(make_estimator(*model, training, convention, dtype_));
-    Connections connections;
-    if (!source_.is_none()) {  // of another extension module: only its address is shared
-      connections.source =
-          reinterpret_cast<FlopCounter*>(source_.attr("address").cast<std::uintptr_t>());  // NOLINT
-    }
-    connections.estimator = shared_->estimator.get();
-    connections.peaks = peaks;
-    connections.convention = convention;
-    connections.world = world;
-    connections.replicated = replicated;
-    connections.exchange = reinterpret_cast<Exchange*>(exchange);  // NOLINT: as the source
-    connections.devices = devices;
-    connections.run_json_extra = std::move(details);
-    connections.dtype = dtype_;
-    if (gpu) connections.gpu = GpuRequest{.uuid = *gpu};
-    if (known_work) connections.known_work = [&known_work] { return Flops{known_work()}; };
-    connections.device_memory = [shared = shared_] {
-      const auto known = [&](std::size_t i) {
-        const std::int64_t bytes = shared->memory[i].load(std::memory_order_relaxed);
-        return bytes < 0 ? std::nullopt : std::optional{bytes};
-      };
-      return DeviceMemory{.current = known(0), .peak = known(1), .reserved = known(2)};
+  connections.estimator = shared_->estimator.get();
+  connections.peaks = config.peaks;
+  connections.convention = config.convention;
+  connections.world = config.world;
+  connections.replicated = config.replicated;
+  connections.exchange = reinterpret_cast<Exchange*>(config.exchange);  // NOLINT: as the counter
+  connections.devices = config.devices;
+  connections.run_json_extra = config.details;
+  connections.dtype = dtype_;
+  connections.policy = policy_named(config.policy);
+  connections.reports_forward = config.reports_forward;
+  if (config.gpu) connections.gpu = GpuRequest{.uuid = *config.gpu};
+  if (config.known_work)
+    connections.known_work = [work = config.known_work] { return Flops{work()}; };
+  connections.device_memory = [shared = shared_] {
+    const auto known = [&](std::size_t i) {
+      const std::int64_t bytes = shared->memory[i].load(std::memory_order_relaxed);
+      return bytes < 0 ? std::nullopt : std::optional{bytes};
     };
-    return take(Monitor::start(options, std::move(connections)));
-  }
+    return DeviceMemory{.current = known(0), .peak = known(1), .reserved = known(2)};
+  };
+  return take(Monitor::start(config.options, std::move(connections)));
+}
 
-  template <class Give>
-  void give(Count samples,
-            Count tokens,
-            const std::vector<std::int64_t>& lengths,
-            std::int64_t padded_length,
-            const std::vector<Grid>& images,
-            Count visual_tokens,
-            Count flops,
-            const Give& then) {
-    std::vector<ImageShape> shapes;
-    shapes.reserve(images.size());
-    for (const auto& [t, h, w] : images) shapes.push_back({.t = t, .h = h, .w = w});
-    StepInput input{.samples = samples, .tokens = tokens, .visual_tokens = visual_tokens};
-    input.sequence_lengths = lengths;
-    input.padded_length = padded_length;
-    input.images = shapes;
-    if (flops) input.flops = Flops{*flops};
-    input.flops_dtype = dtype_;
-    then(input);
+void PythonMonitor::step_ended() noexcept {
+  if (device_memory_.is_none() || --steps_to_memory_ >= 0) return;
+  steps_to_memory_ = log_interval_ - 1;
+  PyObject* values = PyObject_CallNoArgs(device_memory_.ptr());
+  for (Py_ssize_t i = 0; values != nullptr && PyTuple_Check(values) && i < 3; ++i) {
+    if (i < PyTuple_GET_SIZE(values))
+      shared_->memory[static_cast<std::size_t>(i)].store(
+          whole_number(PyTuple_GET_ITEM(values, i), dropped_values).value_or(-1),
+          std::memory_order_relaxed);
   }
+  Py_XDECREF(values);
+  PyErr_Clear();
+}
 
-  Dtype dtype_;
-  py::object source_;  ///< outlives the monitor
-  std::shared_ptr<Shared> shared_;
-  Monitor monitor_;
-};
+namespace {
+
+/// A name of a table such as the phases; empty and counted if there is none.
+template <class Enum>
+std::optional<Enum> named(py::handle value, std::size_t count, std::int64_t& dropped) noexcept {
+  Py_ssize_t size = 0;
+  const char* text =
+      PyUnicode_Check(value.ptr()) ? PyUnicode_AsUTF8AndSize(value.ptr(), &size) : nullptr;
+  for (std::size_t i = 0; text != nullptr && i < count; ++i) {
+    if (to_string(static_cast<Enum>(i)) == std::string_view{text, static_cast<std::size_t>(size)})
+      return static_cast<Enum>(i);
+  }
+  PyErr_Clear();
+  ++dropped;
+  return std::nullopt;
+}
+
+constexpr std::size_t tag_count = static_cast<std::size_t>(StepTag::generation) + 1;
+
+/// Marks of the loop, as flopmeter.Monitor passes them on.
+void mark(PythonMonitor& self, py::handle samples, py::handle tokens) noexcept {
+  self.monitor().mark_step({.samples = whole_number(samples, self.dropped_values),
+                            .tokens = whole_number(tokens, self.dropped_values)});
+}
+
+void begin_step(PythonMonitor& self,
+                py::handle batch,
+                py::handle step,
+                py::handle epoch,
+                py::handle tag,
+                bool is_mark) {
+  OwnedBatch owned{batch, self.dtype(), self.dropped_values};
+  StepInput& fields = owned.fields();
+  fields.step = whole_number(step, self.dropped_values);
+  if (const auto number = real_number(epoch, self.dropped_values)) {
+    if (*number >= 0 && *number < INT32_MAX) {
+      fields.epoch = static_cast<std::int32_t>(*number);
+    } else {
+      ++self.dropped_values;
+    }
+  }
+  if (!tag.is_none())
+    fields.tag = named<StepTag>(tag, tag_count, self.dropped_values).value_or(StepTag::train);
+  is_mark ? self.monitor().mark_step(owned.view()) : self.monitor().begin_step(owned.view());
+}
+
+void micro_batch(PythonMonitor& self, py::handle batch) {
+  self.monitor().micro_batch(OwnedBatch{batch, self.dtype(), self.dropped_values}.view());
+}
+
+void end(PythonMonitor& self) noexcept {
+  self.monitor().end_step();
+  self.step_ended();
+}
+
+void end_step(PythonMonitor& self,
+              py::handle loss,
+              py::handle grad_norm,
+              py::handle learning_rate,
+              std::optional<std::pair<std::int64_t, std::int64_t>> interval) noexcept {
+  self.monitor().end_step({.loss = real_number(loss, self.dropped_values),
+                           .grad_norm = real_number(grad_norm, self.dropped_values),
+                           .learning_rate = real_number(learning_rate, self.dropped_values),
+                           .interval = interval});
+  self.step_ended();
+}
+
+void log(PythonMonitor& self,
+         py::handle loss,
+         py::handle grad_norm,
+         py::handle learning_rate) noexcept {
+  self.monitor().log({.loss = real_number(loss, self.dropped_values),
+                      .grad_norm = real_number(grad_norm, self.dropped_values),
+                      .learning_rate = real_number(learning_rate, self.dropped_values)});
+}
+
+void begin_phase(PythonMonitor& self, py::handle name) noexcept {
+  if (const auto phase = named<Phase>(name, phase_count, self.dropped_values))
+    self.monitor().begin_phase(*phase);
+}
+
+void end_phase(PythonMonitor& self, py::handle name) noexcept {
+  if (const auto phase = named<Phase>(name, phase_count, self.dropped_values))
+    self.monitor().end_phase(*phase);
+}
+
+/// Returns the stage before, or None.
+py::object set_stage(PythonMonitor& self, py::handle name) {
+  py::object before = py::none();
+  Py_ssize_t size = 0;
+  const char* text =
+      PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
+  try {
+    const std::string_view stage = self.monitor().set_stage(
+        text == nullptr ? std::string_view{}
+                        : std::string_view{text, static_cast<std::size_t>(size)});
+    if (!stage.empty()) before = py::str(stage.data(), stage.size());
+  } catch (...) {
+    ++self.dropped_values;
+  }
+  PyErr_Clear();
+  if (text == nullptr && !name.is_none()) ++self.dropped_values;
+  return before;
+}
+
+void set_training_phase(PythonMonitor& self, py::handle name) {
+  Options options;
+  if (py::isinstance<py::str>(name) &&
+      set_option(options, "training_phase", name.cast<std::string>())) {
+    self.monitor().set_training_phase(options.training_phase);
+  } else {
+    ++self.dropped_values;
+  }
+}
+
+std::shared_ptr<Subscription> subscribe(PythonMonitor& self, py::handle capacity) {
+  constexpr std::int64_t most = 1 << 20;
+  const std::int64_t wanted = whole_number(capacity, self.dropped_values).value_or(1024);
+  return self.monitor().subscribe(
+      static_cast<std::size_t>(std::clamp<std::int64_t>(wanted, 1, most)));
+}
 
 py::dict status_of(PythonMonitor& self) {
   using namespace py::literals;  // NOLINT(google-build-using-namespace)
@@ -211,6 +278,8 @@ py::dict status_of(PythonMonitor& self) {
                   "written"_a = status.written,
                   "dropped"_a = status.dropped,
                   "misuse"_a = status.misuse,
+                  "dropped_values"_a = self.dropped_values,
+                  "events"_a = status.events,
                   "failed_writes"_a = status.failed_writes,
                   "measurements"_a = status.measurements,
                   "notes"_a = status.notes);
@@ -227,18 +296,8 @@ std::optional<std::string> next_record(Subscription& self, double seconds) {
   return text;
 }
 
-}  // namespace
-
-void bind_monitor(py::module_& m) {
-  py::class_<Subscription, std::shared_ptr<Subscription>>(
-      m, "Subscription", "Finished records, oldest first.")
-      .def("next",
-           &next_record,
-           py::arg("seconds"),
-           "The next record as JSON; None where none came in time.")
-      .def_property_readonly("closed", &Subscription::closed)
-      .def_property_readonly("dropped", &Subscription::dropped);
-  py::class_<World>(m, "World", "Where a process stands among its ranks.")
+void bind_world(py::module_& m) {
+  py::class_<World>(m, "World", "The place of a process among its ranks.")
       .def(py::init([] { return world_of_environment(environ); }))
       .def_readwrite("rank", &World::rank)
       .def_readwrite("local_rank", &World::local_rank)
@@ -250,92 +309,74 @@ void bind_monitor(py::module_& m) {
       .def_readwrite("expert_parallel", &World::expert_parallel)
       .def_readwrite("tensor_rank", &World::tensor_rank)
       .def_readwrite("pipeline_stride", &World::pipeline_stride);
+}
+
+void bind_config(py::module_& m) {
+  py::class_<MonitorConfig>(m, "MonitorConfig", "Everything a monitor is made of.")
+      .def(py::init<>())
+      .def_readwrite("options", &MonitorConfig::options)
+      .def_readwrite("peaks", &MonitorConfig::peaks)
+      .def_readwrite("model", &MonitorConfig::model)
+      .def_readwrite("training", &MonitorConfig::training)
+      .def_readwrite("convention", &MonitorConfig::convention)
+      .def_readwrite("dtype", &MonitorConfig::dtype)
+      .def_readwrite("counter", &MonitorConfig::counter)
+      .def_readwrite("world", &MonitorConfig::world)
+      .def_readwrite("replicated", &MonitorConfig::replicated)
+      .def_readwrite("exchange", &MonitorConfig::exchange)
+      .def_readwrite("devices", &MonitorConfig::devices)
+      .def_readwrite("details", &MonitorConfig::details)
+      .def_readwrite("gpu", &MonitorConfig::gpu)
+      .def_readwrite("known_work", &MonitorConfig::known_work)
+      .def_readwrite("policy", &MonitorConfig::policy)
+      .def_readwrite("reports_forward", &MonitorConfig::reports_forward)
+      .def_readwrite("device_memory", &MonitorConfig::device_memory);
+}
+
+}  // namespace
+
+void bind_monitor(py::module_& m) {
   using P = PythonMonitor;
-  py::class_<P>(m, "Monitor", "The monitor as C++ has it.")
-      .def(py::init<const Options&,
-                    const PeakTable&,
-                    const std::optional<Model>&,
-                    const Training&,
-                    const std::string&,
-                    const std::string&,
-                    py::object,
-                    const World&,
-                    bool,
-                    std::uintptr_t,
-                    int,
-                    std::string,
-                    const std::optional<std::string>&,
-                    const std::function<std::int64_t()>&>(),
-           py::arg("options"),
-           py::arg("peaks"),
-           py::arg("model"),
-           py::arg("training"),
-           py::arg("convention"),
-           py::arg("dtype"),
-           py::arg("source"),
-           py::arg("world"),
-           py::arg("replicated"),
-           py::arg("exchange"),
-           py::arg("devices"),
-           py::arg("details"),
-           py::arg("gpu") = py::none(),
-           py::arg("known_work") = py::none())
-      .def("begin", &P::begin, py::arg("samples"), py::arg("tokens"))
+  py::class_<Subscription, std::shared_ptr<Subscription>>(
+      m, "Subscription", "Finished records, oldest first.")
+      .def("next",
+           &next_record,
+           py::arg("seconds"),
+           "The next record as JSON; None if none arrives in time.")
+      .def_property_readonly("closed", &Subscription::closed)
+      .def_property_readonly("dropped", &Subscription::dropped);
+  bind_world(m);
+  bind_config(m);
+  py::class_<P>(m, "Monitor", "The C++ monitor.  No method raises for a value.")
+      .def(py::init<MonitorConfig>(), py::arg("config"))
+      .def("mark", &mark, py::arg("samples"), py::arg("tokens"))
       .def("begin_step",
-           &P::begin_step,
-           py::arg("samples"),
-           py::arg("tokens"),
-           py::arg("lengths"),
-           py::arg("padded_length"),
-           py::arg("images"),
-           py::arg("visual_tokens"),
-           py::arg("flops"),
-           py::arg("step"),
-           py::arg("epoch"),
-           py::arg("tag"))
-      .def("micro_batch",
-           &P::micro_batch,
-           py::arg("samples"),
-           py::arg("tokens"),
-           py::arg("lengths"),
-           py::arg("padded_length"),
-           py::arg("images"),
-           py::arg("visual_tokens"),
-           py::arg("flops"))
-      .def("end", &P::end)
+           &begin_step,
+           py::arg("batch"),
+           py::arg("step") = py::none(),
+           py::arg("epoch") = py::none(),
+           py::arg("tag") = py::none(),
+           py::arg("is_mark") = false)
+      .def("keep_step", [](P& self) { self.monitor().keep_step(); })
+      .def("micro_batch", &micro_batch, py::arg("batch"))
+      .def("log", &log, py::arg("loss"), py::arg("grad_norm"), py::arg("learning_rate"))
+      .def("end", &end)
       .def("end_step",
-           &P::end_step,
-           py::arg("loss"),
-           py::arg("grad_norm"),
-           py::arg("learning_rate"),
+           &end_step,
+           py::arg("loss") = py::none(),
+           py::arg("grad_norm") = py::none(),
+           py::arg("learning_rate") = py::none(),
            py::arg("interval") = py::none())
       .def("abandon_step", [](P& self) { self.monitor().abandon_step(); })
-      .def(
-          "begin_phase",
-          [](P& self, int phase) { self.monitor().begin_phase(static_cast<Phase>(phase)); },
-          py::arg("phase"))
-      .def(
-          "end_phase",
-          [](P& self, int phase) { self.monitor().end_phase(static_cast<Phase>(phase)); },
-          py::arg("phase"))
-      .def(
-          "tag_step",
-          [](P& self, int tag) { self.monitor().tag_step(static_cast<StepTag>(tag)); },
-          py::arg("tag"))
-      .def(
-          "set_training_phase",
-          [](P& self, const std::string& name) {
-            Options options;
-            check(set_option(options, "training_phase", name));
-            self.monitor().set_training_phase(options.training_phase);
-          },
-          py::arg("name"))
+      .def("begin_phase", &begin_phase, py::arg("name"))
+      .def("end_phase", &end_phase, py::arg("name"))
+      .def("set_stage", &set_stage, py::arg("name"))
+      .def("set_frozen_mode", [](P& self, bool frozen) { self.monitor().set_frozen_mode(frozen); })
+      .def("set_loader_seen", [](P& self) { self.monitor().set_loader_seen(); })
+      .def("expect_no_optimizer", [](P& self) { self.monitor().expect_no_optimizer(); })
+      .def("drop_value", [](P& self) { ++self.dropped_values; })
+      .def("set_training_phase", &set_training_phase, py::arg("name"))
       .def("model_changed", [](P& self) { self.monitor().model_changed(); })
-      .def("set_device_memory",
-           &P::set_device_memory,
-           py::arg("current"),
-           py::arg("peak"),
-           py::arg("reserved"))
       .def(
           "add_finding",
           [](P& self,
@@ -352,10 +393,7 @@ void bind_monitor(py::module_& m) {
           py::arg("summary"),
           py::arg("evidence"),
           py::arg("recommendation"))
-      .def(
-          "subscribe",
-          [](P& self, std::size_t capacity) { return self.monitor().subscribe(capacity); },
-          py::arg("capacity") = 1024)
+      .def("subscribe", &subscribe, py::arg("capacity") = 1024)
       .def("flush", [](P& self) { self.monitor().flush(); })
       .def(
           "finish",
@@ -368,15 +406,14 @@ void bind_monitor(py::module_& m) {
       .def_property_readonly("enabled", [](P& self) { return self.monitor().enabled(); })
       .def_property_readonly("measuring", [](P& self) { return self.monitor().measuring(); })
       .def("status", &status_of);
-  py::dict phases;
+  py::list phases;
   for (std::size_t i = 0; i < phase_count; ++i)
-    phases[py::str(std::string{to_string(static_cast<Phase>(i))})] = i;
-  m.attr("phases") = phases;
-  py::dict tags;
-  for (int i = 0; i <= static_cast<int>(StepTag::profile); ++i) {
-    tags[py::str(std::string{to_string(static_cast<StepTag>(i))})] = i;
-  }
-  m.attr("tags") = tags;
+    phases.append(std::string{to_string(static_cast<Phase>(i))});
+  m.attr("phases") = py::tuple(phases);
+  py::list tags;
+  for (std::size_t i = 0; i < tag_count; ++i)
+    tags.append(std::string{to_string(static_cast<StepTag>(i))});
+  m.attr("tags") = py::tuple(tags);
 }
 
 }  // namespace flopmeter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of counting share: torch, one seed, and a brute-force count to set ours against."""
+"""Fixtures for all tests of the package: torch, one seed, and an offline run of W&B."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 torch = pytest.importorskip("torch")
-window = pytest.importorskip("flopmeter.window")
-window.Window.metrics.__defaults__ = (10.0,)  # seconds: a machine that is busy with other tests is waited for
+metrics = pytest.importorskip("flopmeter.metrics")
+metrics.Window.metrics.__defaults__ = (10.0,)  # seconds: the machine may be busy with other tests
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,13 @@ import csv
 import pickle
 import time
 
-from flopmeter.integrations import lightning
 import pytest
 import torch
 from run_records import records
 
 lightning = pytest.importorskip("lightning")
+from flopmeter import log  # noqa: E402
+from flopmeter.integrations.lightning import Callback as MonitorCallback  # noqa: E402
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint  # noqa: E402
 from lightning.pytorch.loggers import CSVLogger  # noqa: E402
 
@@ -46,13 +47,13 @@ def batches(count):
     return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(BATCH * count, WIDTH)), batch_size=BATCH)
 
 
-def fit(folder, module, loader, validation=None, callbacks=(), watch=None, **options):
+def fit(folder, module, loader, validation=None, callbacks=(), monitor=None, **options):
     """Train, and return the callback."""
-    watch = watch or lightning.Callback(console=False, peak_tflops=1.0, profile_freq=0)
+    monitor = monitor or MonitorCallback(console=False, peak_tflops=1.0, profile_freq=0)
     options = {"max_epochs": 1, "enable_checkpointing": False, "logger": False, **options}
     trainer = lightning.Trainer(
         default_root_dir=folder,
-        callbacks=[watch, *callbacks],
+        callbacks=[monitor, *callbacks],
         accelerator="cpu",
         devices=1,
         enable_progress_bar=False,
@@ -61,13 +62,13 @@ def fit(folder, module, loader, validation=None, callbacks=(), watch=None, **opt
         **options,
     )
     trainer.fit(module, loader, validation)
-    return watch
+    return monitor
 
 
-def rows(watch, tag=None):
+def rows(callback, tag=None):
     """Records of a fit in which no call was out of order."""
-    assert watch.monitor.status["misuse"] == 0
-    return records(watch.monitor.directory, tag)
+    assert callback.monitor.status["misuse"] == 0
+    return records(callback.monitor.directory, tag)
 
 
 def logged(folder, name):
@@ -76,7 +77,7 @@ def logged(folder, name):
         return [(int(row["step"]), float(row[name])) for row in csv.DictReader(file) if row[name]]
 
 
-def test_a_trainer_is_watched_with_gradient_accumulation(tmp_path):
+def test_a_trainer_is_monitored_with_gradient_accumulation(tmp_path):
     module = Regression()
     callback = fit(
         tmp_path,
@@ -101,16 +102,15 @@ def test_a_trainer_is_watched_with_gradient_accumulation(tmp_path):
     assert [step for step, mfu in logged(tmp_path, "perf/mfu") if 0 < mfu < 1] == [1, 3, 5, 7]
 
 
-def test_a_trainer_that_never_logs_is_watched(tmp_path):
+def test_a_trainer_that_never_logs_is_monitored(tmp_path):
     callback = fit(tmp_path, Regression(), batches(3), log_every_n_steps=0, logger=CSVLogger(tmp_path))
     assert len(rows(callback, "train")) == 3
 
 
-def test_a_step_with_a_validation_inside_gets_no_record_and_that_is_said(tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr(lightning, "say", said.append)
+def test_a_step_with_a_validation_inside_gets_no_record_and_this_is_logged(tmp_path, capsys):
+    log._logged.clear()
     callback = fit(tmp_path, Regression(), batches(8), batches(1), val_check_interval=3, accumulate_grad_batches=2)
-    assert said == ["validation in the middle of a gradient accumulation: that step gets no record"]
+    assert "a validation began inside a gradient accumulation: that step gets no record" in capsys.readouterr().err
     assert [(row["tag"], row["step"]) for row in rows(callback)] == [
         ("train", 1),
         ("evaluation", 1),  # after batch 3, in the middle of step 2
@@ -168,7 +168,7 @@ class Unwrapped(Itself):
             optimizer.zero_grad()
 
 
-def test_steps_and_backward_that_lightning_does_not_see_are_found(tmp_path):
+def test_steps_and_backward_that_lightning_does_not_report_are_found(tmp_path):
     call = torch.Tensor.backward
     train = rows(fit(tmp_path, Unwrapped(), batches(4)), "train")
     assert torch.Tensor.backward is call
@@ -187,7 +187,7 @@ class Slow(Callback):
         time.sleep(PAUSE)
 
 
-def test_checkpoints_are_apart_and_the_end_of_an_epoch_is_no_wait_for_data(tmp_path):
+def test_checkpoints_are_separate_and_the_end_of_an_epoch_is_not_data_wait(tmp_path):
     saving = ModelCheckpoint(tmp_path, every_n_train_steps=2)
     callback = fit(tmp_path, Regression(), batches(3), callbacks=[saving, Slow()], max_epochs=2, enable_checkpointing=True)
     train, saved = rows(callback, "train"), rows(callback, "checkpoint")
@@ -206,20 +206,19 @@ def test_a_batch_of_several_loaders_has_the_samples_of_all(tmp_path):
     assert [(row["samples"], row["model_flops"]) for row in train] == [(2 * BATCH, 2 * FLOPS)] * 2
 
 
-def test_a_batch_that_tells_nothing_is_said(tmp_path, monkeypatch):
+def test_a_batch_of_an_unknown_type_is_logged(tmp_path, capsys):
     class Hidden(Regression):
         def training_step(self, batch, _index):
             return self.loss(batch())
 
-    said = []
-    monkeypatch.setattr(lightning, "say", said.append)
+    log._logged.clear()
     loader = torch.utils.data.DataLoader([0], collate_fn=lambda _rows: lambda: [torch.ones(BATCH, WIDTH)])
     (row,) = rows(fit(tmp_path, Hidden(), loader), "train")
     assert (row["samples"], row["model_flops"]) == (None, FLOPS)
-    assert said == ["the batch does not tell samples or tokens; their rates stay empty"]
+    assert "samples and tokens of the batches are not known" in capsys.readouterr().err
 
 
-def test_a_skipped_rest_of_an_epoch_leaves_no_step_behind(tmp_path):
+def test_a_skipped_rest_of_an_epoch_leaves_no_open_step(tmp_path):
     class Skipping(Regression):
         def on_train_batch_start(self, _batch, index):
             return -1 if index == 3 else None
@@ -240,17 +239,17 @@ class Failing(Regression):
         return super().training_step(batch, index)
 
 
-def test_a_callback_can_be_copied_and_watches_again_after_a_failure(tmp_path):
+def test_a_callback_can_be_copied_and_monitors_again_after_a_failure(tmp_path):
     module = Failing()
     fetch = torch.utils.data.dataloader._BaseDataLoaderIter.__next__
-    callback = lightning.Callback(console=False, peak_tflops=1.0, profile_freq=0)
+    callback = MonitorCallback(console=False, peak_tflops=1.0, profile_freq=0)
     with pytest.raises(ValueError, match="out of luck"):
-        fit(tmp_path, module, batches(3), watch=callback)
+        fit(tmp_path, module, batches(3), monitor=callback)
     assert len(rows(callback, "train")) == 1
-    fit(tmp_path, module, batches(3), watch=callback)
+    fit(tmp_path, module, batches(3), monitor=callback)
     assert [row["step"] for row in rows(callback, "train")] == [1, 2, 3]
     for other in (copy.deepcopy(callback), module.copied.callbacks[0]):
         assert other.monitor is None
-        fit(tmp_path, module, batches(2), watch=other)
+        fit(tmp_path, module, batches(2), monitor=other)
         assert len(rows(other, "train")) == 2
     assert torch.utils.data.dataloader._BaseDataLoaderIter.__next__ is fetch

@@ -12,7 +12,7 @@ import pytest
 from megatron_formula import megatron_flops
 from run_records import records
 
-SCRIPT = Path(__file__).parent / "megatron_bed" / "pretrain_gpt.py"
+SCRIPT = Path(__file__).parent / "megatron_fixture" / "pretrain_gpt.py"
 BASE = "--num-layers 4 --hidden-size 64 --num-attention-heads 8 --seq-length 32 --vocab-size 1000 --global-batch-size 16 --bf16"
 SWIGLU = "--swiglu --ffn-hidden-size 96"
 GQA = f"{SWIGLU} --group-query-attention --num-query-groups 2"

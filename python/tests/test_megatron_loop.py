@@ -10,7 +10,7 @@ from pathlib import Path
 
 import flopmeter
 import pytest
-from flopmeter import config
+from flopmeter import log
 from flopmeter.integrations import megatron
 from megatron_formula import LATENT, SMALL
 from run_records import records
@@ -19,8 +19,8 @@ BASE = {**SMALL, "enable_perf_monitor": True, "bf16": True, "perf_log_interval":
 
 
 @pytest.fixture(autouse=True)
-def lines_are_said_again():
-    config._said.clear()
+def log_lines_again():
+    log._logged.clear()
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_writer_that_fails_ends_no_run(start, tmp_path, capsys):
     start(rank=1, world_size=2)
     iterate(range(1, 4), None, object())
     megatron.perf_monitor_end_training(None, object())
-    assert "W&B did not take a row: AttributeError" in capsys.readouterr().err
+    assert "W&B did not accept a row: AttributeError" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

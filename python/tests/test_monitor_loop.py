@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.Monitor in plain loops: steps, micro-steps, phases, data wait, what a batch tells."""
+"""flopmeter.Monitor in plain loops: steps, micro-batches, phases, data wait, and batches."""
 
 import time
 
@@ -67,7 +67,7 @@ def test_a_loop_of_steps_is_counted_and_timed(start, model, tmp_path):
     assert monitor.status["misuse"] == 0
 
 
-@pytest.mark.torch2("hooks for optimizers, and the first wait is not noted without them")
+@pytest.mark.torch2("hooks for optimizers, and the first wait is not recorded without them")
 def test_the_wait_for_data_is_the_data_phase(start, tmp_path):
     def slow():
         for _ in range(3):
@@ -116,7 +116,7 @@ def test_breaking_out_of_a_loop_keeps_finished_steps_only(start, model, tmp_path
     assert len(records(tmp_path / "run")) == 3
 
 
-def test_micro_steps_add_up(start, model, tmp_path):
+def test_micro_batches_add_up(start, model, tmp_path):
     monitor = start()
     with monitor.step(samples=4, tokens=40):
         train(model, torch.randn(4, WIDTH))
@@ -128,7 +128,7 @@ def test_micro_steps_add_up(start, model, tmp_path):
     assert row["model_flops"] == linear_flops(6)
 
 
-def test_flops_that_the_loop_gives_are_used_as_they_are(start, model, tmp_path):
+def test_flops_from_the_loop_are_used_unchanged(start, model, tmp_path):
     monitor = start()
     for at_begin in (True, False):
         with monitor.step(samples=4, flops=12345 if at_begin else None):
@@ -139,7 +139,7 @@ def test_flops_that_the_loop_gives_are_used_as_they_are(start, model, tmp_path):
     assert [(row["model_flops"], row["flops_source"]) for row in records(tmp_path / "run")] == [(12345, "given")] * 2
 
 
-def test_an_attention_mask_tells_real_and_padded_tokens(start, tmp_path):
+def test_an_attention_mask_gives_real_and_padded_tokens(start, tmp_path):
     mask = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
     monitor = start()
     with monitor.step(attention_mask=mask):
@@ -162,7 +162,7 @@ def test_a_step_that_raises_leaves_no_record(start, tmp_path):
     assert len(records(tmp_path / "run")) == 1
 
 
-def test_own_phase_marks_win_over_those_found(start, model, tmp_path):
+def test_phases_of_the_loop_replace_found_ones(start, model, tmp_path):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     monitor = start(model=model)
     for _ in range(2):
@@ -174,11 +174,33 @@ def test_own_phase_marks_win_over_those_found(start, model, tmp_path):
             optimizer.step()
     monitor.finish()
     assert set(records(tmp_path / "run")[1]["phases"]) == {"forward", "communication", "other"}
-    with pytest.raises(ValueError, match="expected one of data, forward"):
-        monitor.phase("froward")
 
 
-def test_evaluation_between_steps_is_a_record_of_its_own(start, tmp_path):
+def test_an_unknown_phase_is_ignored_and_logged(start, capsys):
+    monitor = start()
+    with monitor.step(), monitor.phase("froward"):
+        pass
+    assert monitor.status["dropped_values"] == 2
+    assert "expected one of data, forward" in capsys.readouterr().err
+
+
+def test_a_stage_names_the_records_of_its_steps(start, tmp_path):
+    monitor = start()
+    with monitor.stage("rollout"):
+        with monitor.phase("generation"):
+            pass
+        with monitor.stage("update"), monitor.step():
+            pass
+        with monitor.step():
+            pass
+    with monitor.step(tag="compile"):
+        pass
+    monitor.finish()
+    rows = [(row["tag"], row["stage"]) for row in records(tmp_path / "run")]
+    assert rows == [("generation", "rollout"), ("train", "update"), ("train", "rollout"), ("compile", None)]
+
+
+def test_evaluation_between_steps_is_a_separate_record(start, tmp_path):
     monitor = start()
     with monitor.step():
         pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.Monitor in loops that people really write: nothing is lost, counted twice or called by a wrong name."""
+"""flopmeter.Monitor in loops as people write them: nothing is lost, counted twice, or tagged wrong."""
 
 import copy
 import gc
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.torch2("hooks for optimizers")
 
 
 class Loop:
-    """A model, its optimizer, and a monitor that is finished when its records are asked for."""
+    """A model, its optimizer, and a monitor that is finished when its records are read."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -67,7 +67,7 @@ def loop(tmp_path):
         loop.monitor.finish()
 
 
-def test_a_watched_model_can_be_copied_and_saved(loop):
+def test_a_monitored_model_can_be_copied_and_saved(loop):
     loop.start()
     loop.train(batches(1)[0])
     handle = loop.model.register_forward_hook(print)
@@ -82,13 +82,13 @@ def test_a_watched_model_can_be_copied_and_saved(loop):
         assert torch.equal(model(torch.ones(1, WIDTH)), loop.model(torch.ones(1, WIDTH)))
 
 
-def test_a_loop_whose_model_is_not_known_is_counted(loop):
+def test_a_loop_with_an_unknown_model_is_counted(loop):
     for batch in loop.start(model=None).wrap(batches(3)):
         loop.train(batch)
     loop.check(3)
 
 
-def test_evaluation_inside_the_loop_is_a_record_of_its_own(loop):
+def test_evaluation_inside_the_loop_is_a_separate_record(loop):
     monitor = loop.start()
     for i, batch in enumerate(monitor.wrap(batches(6))):
         if i == 2:
@@ -100,7 +100,7 @@ def test_evaluation_inside_the_loop_is_a_record_of_its_own(loop):
     assert [row["tag"] for row in records(loop.folder)].count("evaluation") == 2
 
 
-def test_a_phase_of_evaluation_does_not_take_the_finished_step_with_it(loop):
+def test_an_evaluation_phase_keeps_the_finished_step(loop):
     monitor = loop.start()
     for batch in monitor.wrap(batches(3)):
         loop.train(batch)
@@ -142,7 +142,7 @@ def test_the_loop_may_run_in_another_thread_than_the_monitor_was_made_in(loop):
     loop.check(3)
 
 
-def test_what_an_optimizer_multiplies_is_no_work_of_the_model(loop):
+def test_matmuls_of_an_optimizer_are_not_work_of_the_model(loop):
     loop.optimizer = torch.optim.Muon([layer.weight for layer in loop.model if isinstance(layer, nn.Linear)])
     for batch in loop.start().wrap(batches(3)):
         loop.train(batch)
@@ -150,7 +150,7 @@ def test_what_an_optimizer_multiplies_is_no_work_of_the_model(loop):
     assert all(row["hardware_flops"] > 2 * FLOPS for row in records(loop.folder))
 
 
-def test_a_monitor_that_is_dropped_takes_its_thread_and_hooks_along(loop):
+def test_a_dropped_monitor_frees_its_thread_and_hooks(loop):
     hooks = sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks
     threads, before = len(os.listdir("/proc/self/task")), len(hooks)
     for _ in range(5):
@@ -172,7 +172,7 @@ class Packed(nn.Module):
         return self.table(input_ids)
 
 
-def test_packed_documents_are_told_by_their_positions(loop):
+def test_packed_documents_are_found_by_their_positions(loop):
     ids = torch.zeros(2, 6, dtype=torch.long)
     positions = torch.tensor([[0, 1, 2, 0, 1, 2], [0, 1, 2, 3, 4, 5]])
     model = Packed()

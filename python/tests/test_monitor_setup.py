@@ -59,7 +59,7 @@ def test_options_come_from_yaml_dict_and_keywords_in_that_order(tmp_path, monkey
     file.write_text("monitoring:\n  mfu_calculation_mode: smart\n  performance_monitoring:\n    measure_flops_frequency: 70\n")
     for config in (file, file.read_text(), {"monitoring": {"mfu_calculation_mode": "smart", "flops_profile_freq": 70}}):
         monitor = flopmeter.Monitor(tmp_path / "run", config=config, console=False, max_log_files=5)
-        values = monitor._options.values()
+        values = monitor.options
         monitor.finish()
         assert (values["mode"], values["measure_frequency"]) == ("smart", "70")
         assert (values["log_interval"], values["max_log_files"]) == ("3", "5")

@@ -23,6 +23,19 @@ def test_the_exit_status_is_unchanged_and_the_records_are_readable(folder, endin
     assert [row["step"] for row in folder.records()] == list(range(1, 21))
 
 
+@pytest.mark.torch2("hooks for optimizers")
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_a_stderr_that_cannot_be_written_changes_nothing(folder, redirection):
+    program = [sys.executable, SCRIPTS / "plain_loop.py", 3]
+    alone = folder.start(*program, run_options=None)
+    shell = ["bash", "-c", f'exec "$0" "$@" {redirection}']
+    options = ["run", "--dir", folder.logs, "--no-console", "--"]
+    output, _, code = folder.run(*shell, PROGRAM, *options, *program, run_options=None)
+    expected, _ = alone.communicate(timeout=240)
+    assert (code, output) == (0, expected)
+    assert len(folder.records()) == 3
+
+
 def test_an_existing_sitecustomize_still_runs(folder):
     (folder.path / "own").mkdir()
     (folder.path / "own" / "sitecustomize.py").write_text("import sys\nsys.flag_of_the_site = 'set'\n")
@@ -81,7 +94,7 @@ def test_an_unsupported_torch_is_logged_once_and_the_command_runs(folder):
     )
     _, errors, exit_code = folder.run(sys.executable, "-c", code, XDG_CACHE_HOME=str(folder.path))
     assert exit_code == 0
-    assert errors.count("\n") == 1 and "unwatched" in errors and "1.0" in errors
+    assert errors.count("\n") == 1 and "without a monitor" in errors and "1.0" in errors
     assert not folder.logs.exists()
 
 

@@ -32,7 +32,7 @@ def test_a_plain_loop_has_bit_identical_losses_and_the_estimated_flops(folder, e
     check(folder.records(), estimated, 200, sequences=8, micro_batches=2)
     assert [row["step"] for row in folder.records()] == list(range(1, 201))
     assert len(folder.records(tag="evaluation")) == 3  # the first one ran before the loop was detected
-    assert "watching Gpt" in errors
+    assert "monitoring Gpt" in errors
 
 
 def test_a_hugging_face_trainer(folder, estimated):
@@ -48,7 +48,7 @@ def test_a_callback_in_the_program_takes_precedence(folder, estimated):
     _, errors, code = folder.python("hf_trainer.py", folder.path / "out", "callback")
     assert code == 0, errors
     check(folder.records(), estimated, 6, sequences=4, micro_batches=2)
-    assert "watching" not in errors
+    assert "monitoring" not in errors
     assert not list((folder.path / "out").glob("**/records_*"))
 
 
@@ -88,7 +88,7 @@ def test_torchrun_with_two_ranks(folder, estimated):
     for rank in (0, 1):
         check(folder.records(rank), estimated, 10, sequences=4, micro_batches=1)
     assert len(list(folder.logs.glob("records_*"))) == 2, "the launcher or a spawned worker wrote a file"
-    assert errors.count("watching") == 1
+    assert errors.count("monitoring") == 1
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from flopmeter.torch.hooks import suspended
-from flopmeter.config import _distributed
+from flopmeter.ranks import initialized_distributed
 
 # Their forward or backward waits for all ranks, and an error in the middle of it would leave them half gathered.
 _WAIT_FOR_RANKS = {"FullyShardedDataParallel", "FSDPModule", "DistributedDataParallel", "DeepSpeedEngine", "PipelineModule"}
@@ -47,7 +47,7 @@ def waits_for_ranks(model: Any) -> str:
 
 def _no_collectives() -> AbstractContextManager[Any]:
     """A collective inside raises instead of waiting for ranks that do not take part."""
-    distributed = _distributed()
+    distributed = initialized_distributed()
     if distributed is None or distributed.get_world_size() == 1:
         return nullcontext()
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flopmeter.config import say
+from flopmeter.log import log_once
 
 _END = b"\n]\n"
 _LOCK_TRIES = 100  # a millisecond each: the training waits for no writer that stands still
@@ -76,7 +76,7 @@ class JsonLog:
         if not isinstance(entries, list):
             aside = self._path + ".old"
             os.replace(self._path, aside)
-            say(f"{self._path} held no JSON array and was moved to {aside}")
+            log_once(f"{self._path} held no JSON array and was moved to {aside}")
             os.close(self._fd)
             self._open()
             text, entries = b"", []
@@ -84,7 +84,7 @@ class JsonLog:
             os.pwrite(self._fd, b"[" + _END, 0)
             os.ftruncate(self._fd, 1 + len(_END))
             return
-        say(f"{self._path} holds {len(entries)} entries of an earlier run; new ones follow them")
+        log_once(f"{self._path} holds {len(entries)} entries of an earlier run; new ones follow them")
         if not text.endswith(_END):
             kept = len(text[: text.rindex(b"]")].rstrip())
             os.pwrite(self._fd, _END, kept)
@@ -107,7 +107,7 @@ class JsonLog:
             self._give_up(error, end)
 
     def _give_up(self, error: OSError, end: int = -1) -> None:
-        say(f"{self._path} is not written: {error.strerror or error}")
+        log_once(f"{self._path} is not written: {error.strerror or error}")
         if end >= 0:
             try:
                 os.pwrite(self._fd, _END, end)

@@ -12,7 +12,11 @@ from flopmeter.torch.adapter import AdapterUnavailable, torch_adapter
 from flopmeter.batch import Batch, describe
 from flopmeter.monitor import Monitor
 from flopmeter.records import WandbWriter
-from flopmeter.config import _distributed, make_options, number_of, say, torch_module
+from flopmeter.log import log_once
+from flopmeter.options import make_options
+from flopmeter.ranks import initialized_distributed
+from flopmeter.torch import loaded_torch
+from flopmeter.values import as_float
 from flopmeter.compat._config import find, usable
 from flopmeter.compat._estimate import as_number, calculate_mfu, estimated_flops, reason
 from flopmeter.compat._json_log import JsonLog
@@ -24,7 +28,6 @@ from flopmeter.compat._measure import (
 )
 from flopmeter.compat._modes import Calibration
 
-_OTHER = _flopmeter.phases["other"]
 _DEFAULT_FREQUENCY = 500
 
 
@@ -34,7 +37,7 @@ def _whole(value: Any, otherwise: int) -> int:
 
 
 def _is_first_rank() -> bool:
-    distributed = _distributed()
+    distributed = initialized_distributed()
     return (distributed.get_rank() if distributed is not None else _flopmeter.World().rank) == 0
 
 
@@ -132,13 +135,13 @@ class TrainingMonitor:
 
     def _begin(self) -> None:
         """What follows belongs to the next step."""
-        if torch_module() is not None and self._counter is None and self._due(self._effective):
+        if loaded_torch() is not None and self._counter is None and self._due(self._effective):
             try:
                 self._counter = torch_adapter().OpCounter()
             except (AdapterUnavailable, RuntimeError) as error:
-                say(f"FLOPs cannot be counted: {reason(error)}")
+                log_once(f"FLOPs cannot be counted: {reason(error)}")
         if self._monitor is not None and not self._batches:
-            self._monitor._core.begin_phase(_OTHER)
+            self._monitor.core.begin_phase("other")
         self._started = time.monotonic_ns()
         if not self._batches:
             self._effective_started = self._started
@@ -177,7 +180,7 @@ class TrainingMonitor:
         try:
             return self._log_step(ended, step, epoch, [loss, grad_norm, learning_rate], attention_mask, skip_wandb)
         except Exception as error:  # a logger must not end the run
-            say(f"a step cannot be logged: {reason(error)}")
+            log_once(f"a step cannot be logged: {reason(error)}")
             self._batches = []
             if self._monitor is not None:
                 self._monitor.abandon_step()
@@ -191,7 +194,7 @@ class TrainingMonitor:
         self._step = step = _whole(step, self._step + 1)
         epoch = as_number(epoch)
         epoch = int(epoch) if epoch is not None and epoch == int(epoch) else epoch
-        numbers = [number_of(value) for value in values]
+        numbers = [as_float(value) for value in values]
         accumulated = max(_whole(self.gradient_accumulation_steps, 1), 1)
         self._effective = step // accumulated
         step_time = (ended - self._started) / 1e9
@@ -227,12 +230,12 @@ class TrainingMonitor:
 
     def _record(self, step: int, epoch: float | None, flops: float, numbers: list[float | None], ended: int) -> None:
         """The native record of the effective step; its time is the loop's, without what measuring took."""
-        core = self.monitor._core
+        core = self.monitor.core
         first, *others = self._batches
         number = None if epoch is None else int(epoch)
-        core.begin_step(*first._replace(flops=int(flops) or None), step, number, _flopmeter.tags["train"])
+        core.begin_step(first._replace(flops=int(flops) or None), step, number)
         for batch in others:
-            core.micro_batch(*batch)
+            core.micro_batch(batch)
         loss, grad_norm, learning_rate = numbers
         core.end_step(loss, grad_norm, learning_rate, (self._effective_started, ended))
         self._batches = []
@@ -249,7 +252,7 @@ class TrainingMonitor:
             return 0.0
         if flops / step_time > peak and not self._found_above_one:
             self._found_above_one = True
-            self.monitor._core.add_finding(
+            self.monitor.core.add_finding(
                 "mfu_above_100",
                 f"step {step} did more FLOPs than the peak allows",
                 f"{flops:.0f} FLOPs in {step_time:.6f} s against {peak:.0f} FLOP/s",
@@ -262,7 +265,7 @@ class TrainingMonitor:
             train = {f"train/{name}": value for name, value in entry.items() if name != "step" and value is not None}
             self._wandb.log({**perf, **train}, entry["step"])
         except Exception as error:
-            say(f"W&B did not take a step: {reason(error)}")
+            log_once(f"W&B did not take a step: {reason(error)}")
 
     def finish(self) -> None:
         """Write what is left."""

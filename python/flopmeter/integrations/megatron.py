@@ -24,8 +24,9 @@ from flopmeter.batch import describe
 from flopmeter.integrations.megatron_model import model_config, needed, recompute_of
 from flopmeter.models import find_model
 from flopmeter.monitor import Monitor
-from flopmeter.config import say
-from flopmeter.window import Window
+from flopmeter.guard import describe_error, guarded
+from flopmeter.log import log_once
+from flopmeter.metrics import Window
 
 __all__ = [
     "add_arguments",
@@ -128,7 +129,7 @@ def _model(args: argparse.Namespace) -> dict[str, Any] | None:
         config = model_config(args)
         find_model(config)
     except ValueError as error:
-        say(f"{error}; FLOPs and MFU stay empty")
+        log_once(f"{error}; FLOPs and MFU stay empty")
         return None
     return config
 
@@ -140,19 +141,19 @@ def _dtype(args: argparse.Namespace) -> str:
     return "bf16" if getattr(args, "bf16", False) else "fp16" if getattr(args, "fp16", False) else "fp32"
 
 
-def _say_what_is_taken_otherwise(args: argparse.Namespace, recompute: str) -> None:
+def _log_approximations(args: argparse.Namespace, recompute: str) -> None:
     if recompute:
-        say(recompute)
+        log_once(recompute)
     for name in _PACKED:
         if getattr(args, name, None):
-            say(f"{name}: attention is counted over whole sequences, as Megatron does, not over the documents inside")
+            log_once(f"{name}: attention is counted over whole sequences, as Megatron does, not over the documents inside")
     for flag, (choices, why) in _WITHOUT_EFFECT.items():
         if getattr(args, flag[2:].replace("-", "_"), choices[0]) != choices[0]:
-            say(f"{flag} has no effect: {why}")
+            log_once(f"{flag} has no effect: {why}")
 
 
 class _Loop:
-    """The monitor, and what the hooks know of Megatron's loop."""
+    """The monitor, and the batch of Megatron's loop."""
 
     def __init__(self, monitor: Monitor, args: argparse.Namespace, replicas: int, wandb: bool) -> None:
         self.monitor = monitor
@@ -165,44 +166,51 @@ class _Loop:
         self._iteration = 0
 
     def _count(self) -> int:
-        """Micro-batches of this iteration: their number grows where the batch is ramped up."""
+        """Micro-batches of this iteration: their number grows if the batch is ramped up."""
         calculator = sys.modules.get("megatron.core.num_microbatches_calculator")
         try:
             return int(calculator.get_num_microbatches())  # type: ignore[union-attr]
         except (AttributeError, TypeError):  # Megatron is not there, or has not made its calculator
             return self._micro_batches
 
+    def detach(self) -> None:
+        """Called by the guard after a failure."""
+        self.monitor.detach()
+
+    @guarded
     def begin(self, iteration: int) -> None:
         self._iteration = iteration
         self.monitor.begin_step(samples=self._size, tokens=self._tokens, step=iteration)
         batch = describe(self._size, self._tokens)
         for _ in range(self._count() - 1):
-            self.monitor._core.micro_batch(*batch)
+            self.monitor.core.micro_batch(batch)
 
+    @guarded
     def end(self, iteration: int, wandb_writer: Any, values: dict[str, Any]) -> None:
         if wandb_writer is not None and self._wandb and self._window is None:
             self._window = Window(self.monitor)
-        if iteration > self._iteration + 1:  # a loop that counts before it calls is ahead by one
-            say(f"iteration {self._iteration} ended as {iteration}: the time of those it skipped is no step's, and not recorded")
+        if iteration > self._iteration + 1:  # a loop that increments before it calls is ahead by one
+            log_once(f"iteration {self._iteration} ended as {iteration}: the time of the skipped iterations is not recorded")
             self.monitor.abandon_step()
             return
         self.monitor.end_step(**values)
-        if iteration % self.monitor._log_interval == 0:
+        if iteration % self.monitor.log_interval == 0:
             self.log(iteration, wandb_writer)
 
+    @guarded
     def finish(self, wandb_writer: Any = None) -> None:
         self.monitor.finish()
         self.log(self._iteration, wandb_writer)
 
     def log(self, iteration: int, wandb_writer: Any) -> None:
-        """What is known by now, to the W&B that Megatron keeps on its last rank, under Megatron's own count of steps."""
+        """Log what is known to the W&B that Megatron keeps on its last rank, under Megatron's own step."""
         if wandb_writer is None or self._window is None:
             return
         try:
             if values := self._window.metrics(wait=0):
                 wandb_writer.log(values, iteration)
         except Exception as error:  # a logger must not end the run
-            say(f"W&B did not take a row: {type(error).__name__}: {error}")
+            log_once(f"W&B did not accept a row: {describe_error(error)}")
 
 
 def initialize_perf_monitor(args: argparse.Namespace, **more: Any) -> Monitor | None:
@@ -218,7 +226,7 @@ def initialize_perf_monitor(args: argparse.Namespace, **more: Any) -> Monitor | 
         return None
     sizes = _sizes(args)
     recompute, remark = recompute_of(args)
-    _say_what_is_taken_otherwise(args, remark)
+    _log_approximations(args, remark)
     model = _model(args)
     arguments = {
         "model": model,

@@ -61,12 +61,12 @@ def _release(version: str) -> str:
 def _compiled(torch: ModuleType) -> ModuleType:
     """Of a package that was built without torch: compiled for this one, the first time it is needed."""
     from flopmeter.torch import build
-    from flopmeter.config import say
+    from flopmeter.log import log_once
 
     if not build.available():
         raise AdapterUnavailable(f"flopmeter: this build has no torch adapter; {_REMEDY}")
     try:
-        spec = importlib.util.spec_from_file_location(_NAME, build.compiled(torch, say))
+        spec = importlib.util.spec_from_file_location(_NAME, build.compiled(torch, log_once))
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

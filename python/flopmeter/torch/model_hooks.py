@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Hooks(OrderedDict):  # type: ignore[type-arg]
-    """The hooks of a module.  Ours stay behind when the module is copied or saved, and a saved file knows nothing of us."""
+    """The hooks of a module.  Ours are left out when the module is copied or saved."""
 
     def __reduce__(self) -> Any:
         others = [(key, hook) for key, hook in self.items() if not str(getattr(hook, "__module__", "")).startswith("flopmeter.")]
@@ -20,13 +20,13 @@ class _Hooks(OrderedDict):  # type: ignore[type-arg]
 
 
 def put_on(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None], **how: bool) -> list[Any]:
-    """Handles of a hook before forward, to which ``how`` applies, and of one that always comes after it."""
+    """Handles of a hook before forward, to which ``how`` applies, and of one that always runs after it."""
     for name in ("_forward_pre_hooks", "_forward_hooks"):
-        if not getattr(module, name):  # else somebody holds a handle that finds its hook in this very dict
+        if not getattr(module, name):  # else somebody holds a handle that looks its hook up in this dict
             setattr(module, name, _Hooks())
     handle = module.register_forward_pre_hook(before, **how)
     try:
-        # always: a checkpoint that has recomputed enough stops by an exception
+        # always: a checkpoint that has recomputed enough stops with an exception
         return [handle, module.register_forward_hook(after, always_call=True)]
     except TypeError:  # torch 1.13, whose checkpoints run to their end
         return [handle, module.register_forward_hook(after)]

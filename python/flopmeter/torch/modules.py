@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the adapter which module runs: two hooks on each, while a count by module is open."""
+"""Reports to the adapter which module runs: two hooks on each, while a count by module is open."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flopmeter.counting import ROOT
+from flopmeter.torch import as_module
+from flopmeter.torch.adapter import torch_adapter
 from flopmeter.torch.model_hooks import put_on
 
 if TYPE_CHECKING:
     import torch
+
+
+ROOT = "."  # the adapter's name for the model itself
 
 
 class ModuleHooks:
@@ -26,9 +30,9 @@ class ModuleHooks:
         models = modules if isinstance(modules, Mapping) else {"": modules}
         for prefix, model in models.items():
             for name, module in model.named_modules(prefix=prefix):
-                self._watch(module, adapter.module_id(name or ROOT))
+                self._hook(module, adapter.module_id(name or ROOT))
 
-    def _watch(self, module: torch.nn.Module, module_id: int) -> None:
+    def _hook(self, module: torch.nn.Module, module_id: int) -> None:
         def enter(_module: torch.nn.Module, _args: object) -> None:
             tokens = self._open.__dict__.setdefault("tokens", [])
             tokens.append(self._adapter.enter_module(module_id))
@@ -42,7 +46,7 @@ class ModuleHooks:
 
     @classmethod
     def replicated(cls, adapter: ModuleType, model: torch.nn.Module, patterns: str) -> ModuleHooks:
-        """Hooks on the modules that ``patterns`` name: all ranks of a tensor-parallel group run them alike."""
+        """Hooks on the modules that ``patterns`` name: all ranks of a tensor-parallel group repeat them."""
         hooks = cls(adapter, {})
         names = dict(model.named_modules())
         for pattern in (each.strip() for each in patterns.split(",")):
@@ -50,10 +54,19 @@ class ModuleHooks:
             if not found:
                 raise ValueError(f"replicated_modules: the model has no module '{pattern}'; it has {', '.join(list(names)[1:9])}, …")
             for name in found:
-                hooks._watch(names[name], adapter.replicated_module())
+                hooks._hook(names[name], adapter.replicated_module())
         return hooks
 
     def remove(self) -> None:
-        """Take the hooks off."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
+
+
+def replicated_hooks(model: Any, patterns: str) -> ModuleHooks | None:
+    """Hooks that mark the modules which all tensor-parallel ranks repeat; None without patterns."""
+    if not patterns:
+        return None
+    if as_module(model) is None:
+        raise ValueError("replicated_modules names modules of the model: pass the model itself as model=")
+    return ModuleHooks.replicated(torch_adapter(), model, patterns)

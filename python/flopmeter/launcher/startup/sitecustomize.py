@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start-up hook of ``flopmeter run``, first in PYTHONPATH: waits for torch to be imported, then lets ``detect.py``
-look for a training loop.  Imports nothing of flopmeter before that, and lets the sitecustomize that it hides run.
+look for a training loop.  Imports nothing of flopmeter before that, and runs the sitecustomize that it hides.
 
 Kept to what every Python 3 understands: the command decides which one runs.
 """
@@ -36,7 +36,7 @@ class _Loader:
 
 
 class _Torch:
-    """First on the meta path until torch is imported; many only ask whether there is one."""
+    """First on the meta path until torch is imported; a program may only ask for its spec."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -53,7 +53,7 @@ class _Torch:
 
 
 class _Package:
-    """Last on the meta path: the package of the program that was run, where this Python has none of its own."""
+    """Last on the meta path: the package of the program that was run, if this Python has none."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -68,12 +68,17 @@ def _look_for_a_loop():
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         module.install()
-    except Exception as error:  # the command must run as it would without us
-        sys.stderr.write("flopmeter: the command runs unwatched: {}: {}\n".format(type(error).__name__, error))
+    except Exception as error:  # the command must run as it would without flopmeter
+        line = "flopmeter: the command runs without a monitor: {}: {}\n".format(type(error).__name__, error)
+        try:
+            if sys.stderr is not None:
+                os.write(2, line.encode())
+        except OSError:
+            pass
 
 
 def _run_the_hidden_one():
-    """What Python would have imported as sitecustomize; its errors are reported as ever."""
+    """The module that Python would have imported as sitecustomize; its errors are reported as usual."""
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:
         return

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PythonMonitor: a monitor with the parts that Python connected to it.
+#pragma once
+
+#include "bindings.h"
+
+#include <flopmeter/catalog/model_estimator.h>
+#include <flopmeter/monitor/monitor.h>
+
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace flopmeter {
+
+/// Everything a monitor is made of; Python fills it in.
+struct MonitorConfig {
+  Options options;
+  PeakTable peaks;
+  std::optional<Model> model;
+  Training training;
+  std::string convention = "model-v1";
+  std::string dtype = "fp32";
+  pybind11::object counter = pybind11::none();  ///< _torch.FlopCounter, else None
+  World world;
+  bool replicated = false;
+  std::uintptr_t exchange = 0;
+  int devices = 1;
+  std::string details;  ///< JSON object for run.json
+  std::optional<std::string> gpu;
+  std::function<std::int64_t()> known_work;
+  std::string policy = "explicit";  ///< explicit, per_optimizer_step, or framework
+  bool reports_forward = true;
+  pybind11::object device_memory = pybind11::none();  ///< () -> (current, peak, reserved) in bytes
+};
+
+/// A batch whose lengths and images are owned.
+class OwnedBatch {
+ public:
+  /// From the fields of flopmeter.batch.Batch.  Values of a wrong type are dropped and counted.
+  OwnedBatch() = default;
+  OwnedBatch(pybind11::handle batch, Dtype flops_dtype, std::int64_t& dropped);
+
+  [[nodiscard]] StepInput view() const noexcept {
+    StepInput input = input_;
+    input.sequence_lengths = lengths_;
+    input.images = images_;
+    return input;
+  }
+  StepInput& fields() noexcept { return input_; }
+
+ private:
+  StepInput input_;
+  std::vector<std::int64_t> lengths_;
+  std::vector<ImageShape> images_;
+};
+
+/// An integer in 64 bits; empty and counted if `value` is something else than that or None.
+std::optional<std::int64_t> whole_number(pybind11::handle value, std::int64_t& dropped) noexcept;
+/// A finite or infinite float; empty and counted if `value` is something else than that or None.
+std::optional<double> real_number(pybind11::handle value, std::int64_t& dropped) noexcept;
+
+class PythonMonitor {
+ public:
+  explicit PythonMonitor(MonitorConfig config);
+  ~PythonMonitor() { *link_ = nullptr; }
+  PythonMonitor(const PythonMonitor&) = delete;
+  PythonMonitor& operator=(const PythonMonitor&) = delete;
+  PythonMonitor(PythonMonitor&&) = delete;
+  PythonMonitor& operator=(PythonMonitor&&) = delete;
+
+  Monitor& monitor() noexcept { return monitor_; }
+  [[nodiscard]] Dtype dtype() const noexcept { return dtype_; }
+  /// Points at this object while it exists: for hooks, which may outlive it.
+  [[nodiscard]] std::shared_ptr<PythonMonitor*> link() const noexcept { return link_; }
+
+  /// Reads the memory of the device once per log interval.
+  void step_ended() noexcept;
+
+  std::int64_t dropped_values = 0;
+
+ private:
+  /// The session holds it too: it may outlive this object if an output does not take its data.
+  struct Shared {
+    std::unique_ptr<FlopEstimator> estimator;
+    std::array<std::atomic<std::int64_t>, 3> memory{-1, -1, -1};  ///< negative: not known
+  };
+  Monitor start(MonitorConfig& config);
+
+  Dtype dtype_;
+  pybind11::object counter_;  ///< outlives the monitor
+  pybind11::object device_memory_;
+  std::int64_t log_interval_;
+  std::int64_t steps_to_memory_ = 0;
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<PythonMonitor*> link_;
+  Monitor monitor_;
+};
+
+}  // namespace flopmeter
