@@ -190,7 +190,7 @@ class Monitor:
         One of data, forward, backward, optimizer, communication, checkpoint, evaluation, generation, other.  Between
         steps, checkpoint, evaluation, and generation are separate records.
         """
-        if name not in _flopmeter.phases:
+        if type(name) is str and name not in _flopmeter.phases:
             log_once(f"phase {name!r} is ignored: expected one of {', '.join(_flopmeter.phases)}")
         return Phase(self.core, name)
 

@@ -26,7 +26,7 @@ class Wrapped(Generic[T]):
         # Without hooks, gradients say nothing: each batch is a step.
         policy = "per_optimizer_step" if self._monitor.hooks is not None else "per_batch"
         replies = emit("loop_begin", policy=policy, gradients=policy == "per_batch" or gradients_enabled())
-        if "not_training" in replies:
+        if "not_training" in (replies or ()):
             yield from self._loader
             return
         try:

@@ -51,7 +51,7 @@ class MeasurePlan {
   bool measured_once_ = false;
   std::int64_t last_measured_ = 0;
   std::int64_t bucket_ = 1;  ///< the period times this, since the budget was passed
-  double cost_share_ = 0;     ///< moving mean
+  double cost_share_ = 0;    ///< moving mean
   int cost_samples_ = 0;
   std::uint64_t round_ = 0;  ///< measurements since the last invalidation
   std::array<std::uint64_t, table_size> seen_{};

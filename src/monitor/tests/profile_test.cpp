@@ -21,7 +21,8 @@ class ProfilingCounter final : public FlopCounter {
   std::optional<OpProfile> end_profile() override {
     if (!std::exchange(open_, false)) return std::nullopt;
     OpProfile profile;
-    profile.rows.push_back({.name = "aten::mm", .kind = OpKind::compute, .calls = 3, .self = {0.25}});
+    profile.rows.push_back(
+        {.name = "aten::mm", .kind = OpKind::compute, .calls = 3, .self = {0.25}});
     profile.calls = 3;
     return profile;
   }
