@@ -122,7 +122,8 @@ class BudgetBuilder {
     split_data(at(Phase::data));
     split_communication(at(Phase::communication));
     give(causes::optimizer, at(Phase::optimizer));
-    give(causes::loop, at(Phase::other) + at(Phase::checkpoint) + at(Phase::evaluation));
+    give(causes::loop,
+         at(Phase::other) + at(Phase::checkpoint) + at(Phase::evaluation) + at(Phase::generation));
     split_compute(compute, std::min(forward, compute));
   }
 
