@@ -8,7 +8,6 @@
 #include <flopmeter/core/text.h>
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/run_evidence.h>
-#include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
 

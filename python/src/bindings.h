@@ -49,5 +49,6 @@ void bind_estimate(pybind11::module_& m);
 void bind_peaks(pybind11::module_& m);
 void bind_options(pybind11::module_& m);
 void bind_monitor(pybind11::module_& m);
+void bind_counting(pybind11::module_& m);
 
 }  // namespace flopmeter
