@@ -3,6 +3,7 @@
 // flopmeter-demo: trains a small GPT for real, first badly, then well, and shows what flopmeter
 // makes of it.
 #include "act.h"
+#include "measure_peak.h"
 #include "screen.h"
 
 #include <flopmeter/core/text.h>
