@@ -3,7 +3,6 @@
 #include "../python_package.h"
 
 #include <CLI/CLI.hpp>
-
 #include <unistd.h>
 
 #include <cerrno>

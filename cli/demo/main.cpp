@@ -6,9 +6,9 @@
 #include "measure_peak.h"
 #include "screen.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/core/text.h>
 
 #include <CLI/CLI.hpp>
 

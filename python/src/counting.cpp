@@ -139,8 +139,9 @@ void bind_counting(py::module_& m) {
       .def("replayed", &Region::replayed)
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
   py::class_<OpProfiler>(m, "OpProfiler")
-      .def(py::init(
-               [](double tiny_seconds) { return std::make_unique<OpProfiler>(Seconds{tiny_seconds}); }),
+      .def(py::init([](double tiny_seconds) {
+             return std::make_unique<OpProfiler>(Seconds{tiny_seconds});
+           }),
            py::arg("tiny_seconds") = 10e-6)
       .def("stop", [](OpProfiler& self) { return to_dict(self.stop()); });
   py::class_<BackwardHook>(m, "BackwardHook", "Marks the phase backward in the monitor's steps.")
@@ -154,7 +155,9 @@ void bind_counting(py::module_& m) {
       .def("watch", &BackwardHook::watch, py::arg("tensor"))
       .def("take_begun", &BackwardHook::take_begun);
   py::class_<TorchFlopCounter>(
-      m, "FlopCounter", "Counts operators for a monitor, which takes its address and must not outlive it.")
+      m,
+      "FlopCounter",
+      "Counts operators for a monitor, which takes its address and must not outlive it.")
       .def(py::init([](bool replicated) {
              check(install_op_counter());
              return std::make_unique<TorchFlopCounter>(replicated);

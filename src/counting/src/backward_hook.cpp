@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/counting/backward_hook.h>
-
 #include "host.h"
+
+#include <flopmeter/counting/backward_hook.h>
 
 #include <utility>
 

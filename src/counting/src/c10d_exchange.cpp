@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/counting/c10d_exchange.h>
-
 #include "host.h"
+
+#include <flopmeter/counting/c10d_exchange.h>
 
 namespace flopmeter {
 namespace {

@@ -16,7 +16,9 @@ OpCall to_call(const FlopmeterCall& call) {
   return {.args = to_args(call.args, call.arg_count), .output = to_arg(call.output)};
 }
 
-AttentionPairs attention_pairs(const OpEntry& entry, const FlopmeterCall& call, const OpCost& cost) {
+AttentionPairs attention_pairs(const OpEntry& entry,
+                               const FlopmeterCall& call,
+                               const OpCost& cost) {
   if (cost.pairs != AttentionPairs::none || !entry.hides_attention) [[likely]]
     return cost.pairs;
   // A product of activations that sums over more than one element may be eager attention, whose

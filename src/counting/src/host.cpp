@@ -34,9 +34,10 @@ static_assert(same(PassAttribution::forward, FLOPMETER_FORWARD) &&
               same(PassAttribution::recompute, FLOPMETER_RECOMPUTE) &&
               same(PassAttribution::pending_first, FLOPMETER_PENDING_FIRST) &&
               same(PassAttribution::pending, FLOPMETER_PENDING));
-static_assert(same(Arg::Kind::none, FLOPMETER_NO_ARG) && same(Arg::Kind::tensor, FLOPMETER_TENSOR) &&
-              same(Arg::Kind::integer, FLOPMETER_INTEGER) && same(Arg::Kind::list, FLOPMETER_LIST) &&
-              same(Arg::Kind::tensors, FLOPMETER_TENSORS));
+static_assert(same(Arg::Kind::none, FLOPMETER_NO_ARG) &&
+              same(Arg::Kind::tensor, FLOPMETER_TENSOR) &&
+              same(Arg::Kind::integer, FLOPMETER_INTEGER) &&
+              same(Arg::Kind::list, FLOPMETER_LIST) && same(Arg::Kind::tensors, FLOPMETER_TENSORS));
 static_assert(same(OpKind::compute, FLOPMETER_KIND_COMPUTE) &&
               same(OpKind::memory, FLOPMETER_KIND_MEMORY) &&
               same(OpKind::tiny, FLOPMETER_KIND_TINY) &&
@@ -60,7 +61,7 @@ FlopmeterOp* find_op(const char* name) noexcept try {
   return nullptr;
 }
 
-/// Whether a user registered a rule for an operator, whatever its overload.
+/// Whether a user registered a rule for an operator, with any overload.
 bool has_user_rule(std::string_view name) {
   for (std::size_t i = 0; const OpEntry* entry = op_entry(i); ++i) {
     const std::string_view own = entry->name;

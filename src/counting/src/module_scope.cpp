@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/counting/module_scope.h>
-
 #include "host.h"
 #include "thread_counters.h"
+
+#include <flopmeter/counting/module_scope.h>
 
 #include <map>
 #include <mutex>

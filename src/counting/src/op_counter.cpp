@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/counting/op_counter.h>
-
 #include "host.h"
 #include "op_table.h"
 #include "snapshot.h"
 
 #include <flopmeter/counting/module_scope.h>
+#include <flopmeter/counting/op_counter.h>
 #include <flopmeter/counting/op_profiler.h>
 
 #include <algorithm>
@@ -72,8 +71,7 @@ class CountedSpan {
     add_users(-1, modules_ ? -1 : 0);
   }
   [[nodiscard]] Snapshot so_far() const {
-    return result_ ? *result_
-                   : difference(snapshot_now(modules_), begin_);
+    return result_ ? *result_ : difference(snapshot_now(modules_), begin_);
   }
 
  private:
@@ -189,9 +187,10 @@ std::optional<OpProfile> TorchFlopCounter::end_profile() {
 Result<void> install_op_counter() {
   const FlopmeterAdapter* adapter = attached_adapter();
   if (adapter == nullptr) {
-    return Error{ErrorCode::unsupported,
-                 "counting needs the torch adapter: include <flopmeter/torch/op_counter.h> and link "
-                 "flopmeter::torch"};
+    return Error{
+        ErrorCode::unsupported,
+        "counting needs the torch adapter: include <flopmeter/torch/op_counter.h> and link "
+        "flopmeter::torch"};
   }
   static const Result<void> result = [adapter] {
     adapter->install();
@@ -222,15 +221,16 @@ Result<void> register_op(const std::string& name, UserRule rule) {
   const std::lock_guard lock(mutex);
   OpEntry* entry = find_or_add_op(name);
   if (entry == nullptr)
-    return Error{ErrorCode::unsupported, "register_op: too many operators; '" + name + "' is not counted"};
+    return Error{ErrorCode::unsupported,
+                 "register_op: too many operators; '" + name + "' is not counted"};
   switch (require_adapter().intercept(name.c_str(), entry)) {
     case FLOPMETER_INTERCEPTED:
       entry->set_user_rule(std::move(rule));
       return {};
     case FLOPMETER_COMPOSITE_OP:
-      return Error{ErrorCode::unsupported,
-                   "register_op: '" + name +
-                       "' is made of other operators, which are counted themselves"};
+      return Error{
+          ErrorCode::unsupported,
+          "register_op: '" + name + "' is made of other operators, which are counted themselves"};
     default:
       return Error{ErrorCode::not_found,
                    "register_op: torch has no operator '" + name +

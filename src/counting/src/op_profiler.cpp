@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/counting/op_profiler.h>
-
 #include "host.h"
+
+#include <flopmeter/counting/op_profiler.h>
 
 #include <algorithm>
 #include <stdexcept>

@@ -12,7 +12,8 @@ namespace {
 
 void add(PassValues& sum, const PassCells& cells) {
   for (std::size_t b = 0; b < attribution_count; ++b) {
-    CellValue& value = sum[b < pass_count ? b : static_cast<std::size_t>(PassAttribution::backward)];
+    CellValue& value =
+        sum[b < pass_count ? b : static_cast<std::size_t>(PassAttribution::backward)];
     value.executed += cells[b].executed.read();
     value.model += cells[b].model.read();
     value.calls += cells[b].calls.read();
@@ -68,7 +69,8 @@ Snapshot snapshot_now(bool modules) {
   snapshot.totals = totals_now();
   snapshot.ops.resize(op_count());
   snapshot.unsupported.resize(op_count());
-  for_each_thread([&](const ThreadCounters& counters) { read_counters(counters, modules, snapshot); });
+  for_each_thread(
+      [&](const ThreadCounters& counters) { read_counters(counters, modules, snapshot); });
   return snapshot;
 }
 
@@ -103,7 +105,7 @@ Counts to_counts(const Snapshot& difference) {
 }
 
 void add_again(const Snapshot& difference, std::uint64_t times) {
-  // Counters of their own: their one writer is the thread that holds the lock.
+  // Separate counters: their one writer is the thread that holds the lock.
   static std::mutex mutex;
   static ThreadCounters& counters = []() -> ThreadCounters& {
     auto* made = new ThreadCounters;

@@ -27,7 +27,7 @@ struct Snapshot {
 };
 
 Snapshot snapshot_now(bool modules);
-/// What was counted between two snapshots, modulo 2^64 and therefore exact.
+/// The work between two snapshots, modulo 2^64 and therefore exact.
 Snapshot difference(const Snapshot& after, const Snapshot& before);
 Counts to_counts(const Snapshot& difference);
 /// Adds the snapshot `times` times to the counters.

@@ -52,7 +52,8 @@ constinit thread_local ThreadCounters* tls_counters = nullptr;
   if (counters == nullptr) {
     counters = new ThreadCounters;
     counters->next = all_counters.load(std::memory_order_relaxed);
-    while (!all_counters.compare_exchange_weak(counters->next, counters, std::memory_order_release)) {
+    while (
+        !all_counters.compare_exchange_weak(counters->next, counters, std::memory_order_release)) {
     }
   }
   attachment.counters = counters;

@@ -49,7 +49,7 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// What was counted for one kind of work.
+/// The counts for one kind of work.
 struct Cell {
   Counter executed;
   Counter model;
@@ -94,7 +94,7 @@ class Lazy {
   std::atomic<T*> part_{nullptr};
 };
 
-/// What one call adds.
+/// The work of one call.
 struct Work {
   std::uint64_t executed = 0;
   std::uint64_t model = 0;
@@ -137,7 +137,8 @@ struct alignas(64) ThreadCounters {
   void touch(PassCells& cells);
 };
 
-extern constinit thread_local ThreadCounters* tls_counters __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadCounters* tls_counters
+    __attribute__((tls_model("initial-exec")));
 ThreadCounters& attach_counters();
 
 /// This thread's counters.
@@ -168,7 +169,8 @@ extern std::atomic<ThreadCounters*> all_counters;
 /// Calls `read` for the counters of every thread; `read` must only load.
 template <class Read>
 void for_each_thread(Read read) {
-  for (const ThreadCounters* counters = all_counters.load(std::memory_order_acquire); counters; counters = counters->next)
+  for (const ThreadCounters* counters = all_counters.load(std::memory_order_acquire); counters;
+       counters = counters->next)
     read(*counters);
 }
 

@@ -18,9 +18,7 @@ template <auto function, auto failed, class Signature = decltype(function)>
 struct Guarded;
 template <auto function, auto failed, class Return, class... Args>
 struct Guarded<function, failed, Return (*)(Args...)> {
-  static Return call(Args... args) noexcept try {
-    return function(args...);
-  } catch (...) {
+  static Return call(Args... args) noexcept try { return function(args...); } catch (...) {
     if constexpr (!std::is_void_v<Return>) return Return(failed);
   }
 };

@@ -86,7 +86,7 @@ int broadcast(void* /*group*/,
               std::size_t /*size*/,
               std::int64_t /*deadline_milliseconds*/,
               void* /*context*/,
-              int (*/*stop*/)(void*)) {
+              int (* /*stop*/)(void*)) {
   return 0;
 }
 #endif

@@ -147,7 +147,8 @@ std::uint32_t module_of_pass(FlopmeterPass pass) {
   if (pass == FLOPMETER_FORWARD || (pass != FLOPMETER_BACKWARD && thread_context.module != 0))
     return thread_context.module;
   const auto node = current_node();
-  return node != nullptr ? module_of_node(node->thread_id(), node->sequence_nr()) : thread_context.module;
+  return node != nullptr ? module_of_node(node->thread_id(), node->sequence_nr())
+                         : thread_context.module;
 }
 
 // If the settings allow bf16, oneDNN takes it on AMX only: on AVX-512 alone, with or without bf16

@@ -30,7 +30,8 @@ struct ThreadContext {
   SavedTensorHooks outside{.depth = 1 << 30};
   std::uint32_t module = 0;  ///< innermost open module
 };
-extern constinit thread_local ThreadContext thread_context __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadContext thread_context
+    __attribute__((tls_model("initial-exec")));
 
 /// Users of counting and of attribution to modules; zero turns them off.
 inline std::atomic<int> counting_users{0};
@@ -43,7 +44,8 @@ void record_forward_hooks();
 /// its forward.
 inline bool recomputes(const SavedTensorHooks& hooks) {
   return hooks.depth > thread_context.outside.depth ||
-         (hooks.depth == thread_context.outside.depth && hooks.innermost != thread_context.outside.innermost);
+         (hooks.depth == thread_context.outside.depth &&
+          hooks.innermost != thread_context.outside.innermost);
 }
 
 /// The pass that an operator which now runs in this thread belongs to.

@@ -89,7 +89,8 @@ class BoxedWrapper final : public c10::OperatorKernel {
 /// While alive, this thread's operators are counted, or not, whatever else is on.
 class ForcedCounting {
  public:
-  explicit ForcedCounting(bool counted) : depth_(std::exchange(thread_context.depth, counted ? 0 : 1)) {
+  explicit ForcedCounting(bool counted)
+      : depth_(std::exchange(thread_context.depth, counted ? 0 : 1)) {
     counting_users.fetch_add(1);
   }
   ~ForcedCounting() {

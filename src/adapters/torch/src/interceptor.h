@@ -46,7 +46,8 @@ inline bool is_counted(c10::DispatchKeySet below) {
 /// A backend whose work does not follow from shapes (sparse, quantized): the call is counted as
 /// unsupported.
 inline bool is_unsupported(c10::DispatchKeySet below) {
-  if (counting_users.load(std::memory_order_relaxed) == 0 || thread_context.depth != 0) return false;
+  if (counting_users.load(std::memory_order_relaxed) == 0 || thread_context.depth != 0)
+    return false;
   switch (below.highestPriorityTypeId()) {
     case c10::DispatchKey::SparseCPU:
     case c10::DispatchKey::SparseCUDA:

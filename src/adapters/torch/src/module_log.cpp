@@ -54,13 +54,11 @@ std::uint32_t module_of_node(std::uint64_t thread, std::uint64_t sequence) {
   const auto found = module_log().changes.find(thread);
   if (found == module_log().changes.end()) return 0;
   const auto& changes = found->second;
-  const auto after =
-      std::upper_bound(changes.begin(),
-                       changes.end(),
-                       sequence,
-                       [](std::uint64_t wanted, const ModuleChange& change) {
-                         return wanted < change.sequence;
-                       });
+  const auto after = std::upper_bound(
+      changes.begin(),
+      changes.end(),
+      sequence,
+      [](std::uint64_t wanted, const ModuleChange& change) { return wanted < change.sequence; });
   return after == changes.begin() ? 0 : std::prev(after)->module;
 }
 

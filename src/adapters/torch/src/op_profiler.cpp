@@ -21,8 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 /// Name, kind, shape of a compute operator, log2 of the elements, in backward, recompute, across
 /// devices, phase.
-using RowKey = std::
-    tuple<std::string, std::uint8_t, std::string, int, bool, bool, bool, std::uint8_t>;
+using RowKey =
+    std::tuple<std::string, std::uint8_t, std::string, int, bool, bool, bool, std::uint8_t>;
 struct RowSum {
   std::uint64_t calls = 0;
   double self = 0;
@@ -135,7 +135,8 @@ void read_arguments(const at::RecordFunction& function, Frame& frame, Profile& p
     largest = std::max(largest, tensor.numel());
     (tensor.is_cpu() ? on_host : on_device) = true;
   }
-  frame.size = largest > 0 ? static_cast<int>(std::bit_width(static_cast<std::uint64_t>(largest))) : 0;
+  frame.size =
+      largest > 0 ? static_cast<int>(std::bit_width(static_cast<std::uint64_t>(largest))) : 0;
   if (on_device) profile.on_device.store(true, std::memory_order_relaxed);
   frame.across_devices = on_host && on_device && std::string_view{function.name()} == "aten::copy_";
 }

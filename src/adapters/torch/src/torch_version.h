@@ -48,7 +48,8 @@ constexpr void for_each_new_scalar_type(Set set) {
   set(c10::ScalarType::Float8_e4m3fnuz, FLOPMETER_FP8);
   set(c10::ScalarType::Float8_e5m2fnuz, FLOPMETER_FP8);
 #endif
-#if __has_include(<c10/util/Float4_e2m1fn_x2.h>) || __has_include(<torch/headeronly/util/Float4_e2m1fn_x2.h>)
+#if __has_include( \
+    <c10/util/Float4_e2m1fn_x2.h>) || __has_include(<torch/headeronly/util/Float4_e2m1fn_x2.h>)
   set(c10::ScalarType::Float4_e2m1fn_x2, FLOPMETER_FP4);
 #endif
 }
@@ -145,8 +146,8 @@ inline FlopmeterDtype fp32_setting(Fp32Backend backend, FlopmeterPrecision preci
   }
 #elif FLOPMETER_TORCH_VERSION == 209  // the same by name
   constexpr auto ops = std::to_array<const char*>({"matmul", "conv", "rnn"});
-  const std::string set = settings.float32Precision(
-      backend == Fp32Backend::cpu ? "mkldnn" : "cuda", ops[precision]);
+  const std::string set =
+      settings.float32Precision(backend == Fp32Backend::cpu ? "mkldnn" : "cuda", ops[precision]);
   return set == "tf32" ? FLOPMETER_TF32 : set == "bf16" ? FLOPMETER_BF16 : FLOPMETER_FP32;
 #else
   if (backend == Fp32Backend::cuda) {

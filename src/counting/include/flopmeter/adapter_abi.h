@@ -84,7 +84,7 @@ typedef struct FlopmeterCall {
   uint32_t module;         ///< 0 outside of all modules, or FLOPMETER_MODULES_OFF
   uint8_t dtype;           ///< that the work ran in
   uint8_t pass;            ///< FlopmeterPass
-  uint8_t optimizer_work;  ///< 1: an optimizer computes for itself, which is no work of the model
+  uint8_t optimizer_work;  ///< 1: an optimizer computes for itself, not the model
 } FlopmeterCall;
 
 /// A counted operator.  Created by the library, lives until the process ends.
@@ -93,7 +93,7 @@ struct FlopmeterOp {
   /// Adds a call to this thread's counters.  Registering a rule replaces it: load it atomically.
   void (*count)(const FlopmeterOp* op, const FlopmeterCall* call);
   int32_t dtype_argument;  ///< the argument whose dtype is the compute dtype
-  int32_t compute_dtype;   ///< the compute dtype where it is fixed, else -1
+  int32_t compute_dtype;   ///< the compute dtype if it is fixed, else -1
   uint8_t precision;       ///< FlopmeterPrecision
   uint8_t reads_output;    ///< its rule reads FlopmeterCall::output
 };
@@ -113,7 +113,7 @@ enum FlopmeterOpKind {
   FLOPMETER_KIND_UNKNOWN
 };
 
-/// What libflopmeter provides.  Functions may be called from any thread and do not throw.
+/// The functions of libflopmeter.  Functions may be called from any thread and do not throw.
 typedef struct FlopmeterHost {
   uint32_t abi_version;
 
@@ -187,7 +187,7 @@ enum FlopmeterInterception {
   FLOPMETER_COMPOSITE_OP  ///< made of other operators, which are counted, or taken by others
 };
 
-/// What an adapter provides.  Functions do not throw.
+/// The functions of an adapter.  Functions do not throw.
 typedef struct FlopmeterAdapter {
   uint32_t abi_version;
   const char* framework_version;  ///< that it was compiled for
@@ -199,8 +199,8 @@ typedef struct FlopmeterAdapter {
   void (*list_intercepted)(void* context, void (*add)(void* context, const char* name));
   /// Adds users of counting, and of attribution to modules; without users operators run uncounted.
   void (*add_users)(int32_t counting, int32_t modules);
-  /// Multiplies [rows, inner] by [inner, columns] `calls` times, counted or not whatever else is
-  /// on; returns the nanoseconds that it took, negative if it failed.
+  /// Multiplies [rows, inner] by [inner, columns] `calls` times, counted or not, regardless of
+  /// users; returns the nanoseconds that it took, negative if it failed.
   double (*run_matmuls)(int64_t rows, int64_t inner, int64_t columns, int32_t calls, int counted);
 
   /// Opens a module in this thread; returns a token that closes it and those left open inside.

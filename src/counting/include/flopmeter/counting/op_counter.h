@@ -40,7 +40,7 @@ struct UnknownOp {
   std::uint64_t calls = 0;
 };
 
-/// What ran between two moments, in all threads of the process.
+/// The work between two moments, in all threads of the process.
 struct Counts {
   FlopTotals totals;
   std::vector<CountRow> ops;      ///< without empty rows
@@ -71,7 +71,7 @@ class OpCounter {
   OpCounter(OpCounter&&) = delete;
   OpCounter& operator=(OpCounter&&) = delete;
 
-  /// What ran since construction, or between it and stop().
+  /// The work since construction, or between it and stop().
   [[nodiscard]] Counts counts() const;
   /// Ends counting; counts() does not change after it.
   void stop();
@@ -109,8 +109,8 @@ using UserRule = std::function<std::optional<Flops>(const OpCall& call)>;
 /// later rule replaces an earlier one.  Operators that it calls are then not counted again.
 Result<void> register_op(const std::string& name, UserRule rule);
 
-/// Intercepts the dispatcher and tests that a small matmul counts.  The first OpCounter does this as
-/// well, and throws std::runtime_error if it fails.
+/// Intercepts the dispatcher and tests that a small matmul counts.  The first OpCounter does this
+/// as well, and throws std::runtime_error if it fails.
 Result<void> install_op_counter();
 
 /// Names of the operators that are intercepted, with overload.

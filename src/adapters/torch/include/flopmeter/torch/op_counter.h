@@ -18,7 +18,6 @@ namespace flopmeter {
 
 /// Connects the linked adapter before main().  The reference also keeps the linker from dropping
 /// the adapter's library.
-inline const bool torch_adapter_attached =
-    attach_adapter(&flopmeter_torch_adapter).has_value();
+inline const bool torch_adapter_attached = attach_adapter(&flopmeter_torch_adapter).has_value();
 
 }  // namespace flopmeter
