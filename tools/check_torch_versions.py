@@ -93,6 +93,17 @@ def cache_folder():
     return Path(base) / "flopmeter" / "torch-headers"
 
 
+def open_wheel(url, folder):
+    """The wheel, read by range requests, or as a whole if the server answers none."""
+    try:
+        return zipfile.ZipFile(io.BufferedReader(RemoteFile(url), BLOCK))
+    except (OSError, zipfile.BadZipFile):
+        whole = Path(folder) / "wheel"
+        with urllib.request.urlopen(url, timeout=120) as answer, open(whole, "wb") as out:
+            shutil.copyfileobj(answer, out, BLOCK)
+        return zipfile.ZipFile(whole)
+
+
 def fetch(version):
     """The directory that stands for site-packages/torch of this version."""
     folder = cache_folder() / version
@@ -101,7 +112,7 @@ def fetch(version):
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(f"{version}.partial-{os.getpid()}")
     try:
-        with zipfile.ZipFile(io.BufferedReader(RemoteFile(wheel_url(version)), BLOCK)) as wheel:
+        with tempfile.TemporaryDirectory() as temporary, open_wheel(wheel_url(version), temporary) as wheel:
             wanted = [entry for entry in wheel.infolist() if entry.filename.startswith(("torch/include/", "torch/share/cmake/Torch/"))]
             for entry in sorted(wanted, key=lambda entry: entry.header_offset):
                 target = partial / entry.filename.removeprefix("torch/")
@@ -156,7 +167,10 @@ def main():
     failed = False
     for version in versions:
         begin = time.monotonic()
-        errors = check(version)
+        try:
+            errors = check(version)
+        except OSError as error:
+            errors = f"error: cannot fetch the headers: {error}"
         failed = failed or bool(errors)
         print(f"torch {version:8} {'FAILED' if errors else 'compiles'} {time.monotonic() - begin:5.0f} s", flush=True)
         print("\n".join([line for line in errors.splitlines() if "error" in line][:10]), end="\n" if errors else "", flush=True)
