@@ -1,5 +1,4 @@
-# libflopmeter.so: all modules in one shared library, so that the CLI, the Python binding, and the torch adapter in
-# one process share one set of counters.
+# libflopmeter.so: every module in one shared library, so that all users of one process share one set of counters.
 get_property(modules GLOBAL PROPERTY FLOPMETER_MODULES)
 get_property(includes GLOBAL PROPERTY FLOPMETER_INCLUDES)
 
@@ -14,6 +13,12 @@ if(NOT SKBUILD)  # a wheel stores each symbolic link as a copy
   set_target_properties(flopmeter PROPERTIES VERSION ${PROJECT_VERSION})
 endif()
 target_link_libraries(flopmeter PRIVATE $<BUILD_INTERFACE:${dependencies}>)
+get_property(plugins GLOBAL PROPERTY FLOPMETER_PLUGINS)
+list(TRANSFORM plugins REPLACE "(.+)" "\"flopmeter::\\1\"")
+list(JOIN plugins ";\n      " plugins)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/libflopmeter.map.in ${CMAKE_CURRENT_BINARY_DIR}/libflopmeter.map @ONLY)
+target_link_options(flopmeter PRIVATE -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/libflopmeter.map)
+set_target_properties(flopmeter PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/libflopmeter.map)
 foreach(include IN LISTS includes)
   target_include_directories(flopmeter INTERFACE $<BUILD_INTERFACE:${include}>)
   install(DIRECTORY ${include}/flopmeter DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -13,6 +13,7 @@ function(flopmeter_plugins out)
     get_filename_component(stem ${source} NAME_WE)
     string(APPEND declarations "extern const ${arg_TYPE} ${arg_PREFIX}_${stem};\n")
     string(APPEND entries "    &${arg_PREFIX}_${stem},\n")
+    set_property(GLOBAL APPEND PROPERTY FLOPMETER_PLUGINS ${arg_PREFIX}_${stem})
   endforeach()
   set(table ${CMAKE_CURRENT_BINARY_DIR}/${arg_TABLE}.cpp)
   file(CONFIGURE OUTPUT ${table} CONTENT

@@ -15,7 +15,7 @@ from pathlib import Path
 LAYERS = [
     ["src/core", "src/http"],
     ["src/catalog", "src/telemetry", "src/runstore"],
-    ["src/sinks", "src/trace", "src/analysis"],
+    ["src/counting", "src/sinks", "src/trace", "src/analysis"],
     ["src/monitor"],
     ["src/adapters/torch", "src/adapters/mpi", "src/report"],
     ["python", "cli", "cli/peak", "cli/demo"],

@@ -3,12 +3,12 @@
 // flopmeter-demo: trains a small GPT for real, first badly, then well, and shows what flopmeter
 // makes of it.
 #include "act.h"
+#include "measure_peak.h"
 #include "screen.h"
 
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/core/text.h>
-#include <flopmeter/torch/measure_peak.h>
 
 #include <CLI/CLI.hpp>
 

@@ -2,7 +2,7 @@
 //
 // flopmeter-peak: measures and stores the achievable matmul rate of this machine per dtype, and its
 // memory bandwidth.
-#include <flopmeter/torch/measure_peak.h>
+#include "measure_peak.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of the Python package that needs no framework.
+// The compiled part of the Python package.
 #include "bindings.h"
 
 PYBIND11_MODULE(_flopmeter, m) {
@@ -10,4 +10,5 @@ PYBIND11_MODULE(_flopmeter, m) {
   flopmeter::bind_options(m);
   flopmeter::bind_monitor(m);
   flopmeter::bind_hooks(m);
+  flopmeter::bind_counting(m);
 }

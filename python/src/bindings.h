@@ -50,5 +50,6 @@ void bind_peaks(pybind11::module_& m);
 void bind_options(pybind11::module_& m);
 void bind_monitor(pybind11::module_& m);
 void bind_hooks(pybind11::module_& m);
+void bind_counting(pybind11::module_& m);
 
 }  // namespace flopmeter

@@ -17,10 +17,9 @@ def public(names):
     return {name for name in names if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("module", ["_flopmeter", "_torch"])
-def test_stubs_name_the_members_of_the_module(module):
-    compiled = __import__(f"flopmeter.{module}", fromlist=["x"])
-    stub = (PACKAGE / f"{module}.pyi").read_text()
+def test_the_stub_names_what_the_module_holds():
+    compiled = flopmeter._flopmeter
+    stub = (PACKAGE / "_flopmeter.pyi").read_text()
     assert public(vars(compiled)) == public(re.findall(r"^(?:def |class )?(\w+)[(:]", stub, re.M))
     for name, members in re.findall(r"^class (\w+):\n((?:    .*\n)+)", stub, re.M):
         defined = public(re.findall(r"^    (?:def )?(\w+)[(:]", members, re.M))

@@ -62,7 +62,7 @@ def measure_peaks(cache, *dtypes):
 def peak(tmp_path_factory):
     """Peaks of fp32 and fp64: without bf16, fp32 is the fastest dtype."""
     torch = pytest.importorskip("torch")
-    pytest.importorskip("flopmeter._torch")
+    pytest.importorskip("flopmeter._torch_build")
     torch.set_num_threads(1)
     cache = tmp_path_factory.mktemp("cache")
     os.environ["XDG_CACHE_HOME"] = str(cache)

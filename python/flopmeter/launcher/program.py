@@ -7,6 +7,6 @@ import sys
 
 def main() -> None:
     """Never returns."""
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "flopmeter")
+    program = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin", "flopmeter")
     os.environ.setdefault("FLOPMETER_PYTHON", sys.executable)
     os.execv(program, [program, *sys.argv[1:]])

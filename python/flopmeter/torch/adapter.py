@@ -1,51 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the torch adapter when it is first needed, or says in one line why it cannot."""
+"""Loads the torch adapter when it is first needed, or reports in one line why it cannot."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import re
-import sys
 from types import ModuleType
 
-_NAME = "flopmeter._torch"
-_REMEDY = 'build with -DFLOPMETER_TORCH="$(python -c \'import torch; print(torch.utils.cmake_prefix_path)\')", or pip install .'
+from flopmeter import _flopmeter
+
+_loaded = False
 
 
 class AdapterUnavailable(ImportError):
-    """Torch, or the adapter built for it, is not here."""
+    """Torch, or an adapter for it, is not available."""
 
 
 def torch_adapter() -> ModuleType:
-    """The compiled adapter."""
-    if _NAME in sys.modules:
-        return sys.modules[_NAME]
-    # torch first: the adapter binds to the libraries that it loads.
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError as error:
-        raise AdapterUnavailable(
-            f"flopmeter: counting needs PyTorch, and 'import torch' failed ({error}); install torch"
-        ) from None
-    try:
-        built_for = importlib.import_module("flopmeter._torch_build").TORCH_VERSION
-    except ImportError:
-        return _compiled(torch)
-    if _release(torch.__version__) != _release(built_for):
-        raise AdapterUnavailable(
-            f"flopmeter: the torch adapter was built for torch {built_for}, but torch {torch.__version__} runs here; "
-            "build it again for this torch"
-        )
-    try:
-        return importlib.import_module(_NAME)
-    except ImportError as error:
-        raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
+    """The compiled module, with the adapter for the installed torch loaded."""
+    global _loaded
+    if not _loaded:
+        # torch first: the adapter binds to the libraries that it loads.
+        try:
+            torch = importlib.import_module("torch")
+        except ImportError as error:
+            raise AdapterUnavailable(
+                f"flopmeter: counting needs PyTorch, and 'import torch' failed ({error}); install torch"
+            ) from None
+        try:
+            _flopmeter.load_adapter(_adapter_file(torch))
+        except RuntimeError as error:
+            raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
+        _loaded = True
+    return _flopmeter
 
 
 def ready_adapter() -> ModuleType | None:
-    """The adapter, where nothing has to be compiled for it."""
-    if importlib.util.find_spec("flopmeter._torch_build") is None and _NAME not in sys.modules:
+    """The same, or None if the adapter would have to be compiled or does not load."""
+    if not _loaded and importlib.util.find_spec("flopmeter._torch_build") is None:
         return None
     try:
         return torch_adapter()
@@ -54,23 +47,25 @@ def ready_adapter() -> ModuleType | None:
 
 
 def _release(version: str) -> str:
-    """The numbers of a version, without what a distribution writes behind them ("1.13.0a0", "2.13.0+cpu")."""
+    """The numbers of a version, without a distribution's suffix ("1.13.0a0", "2.13.0+cpu")."""
     return re.match(r"[\d.]*", version).group().rstrip(".")  # type: ignore[union-attr]
 
 
-def _compiled(torch: ModuleType) -> ModuleType:
-    """Of a package that was built without torch: compiled for this one, the first time it is needed."""
-    from flopmeter.torch import build
+def _adapter_file(torch: ModuleType) -> str:
+    """The adapter's library: from the build tree, or compiled for this torch on first use."""
     from flopmeter.log import log_once
+    from flopmeter.torch import build
 
-    if not build.available():
-        raise AdapterUnavailable(f"flopmeter: this build has no torch adapter; {_REMEDY}")
     try:
-        spec = importlib.util.spec_from_file_location(_NAME, build.compiled(torch, log_once))
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except (build.CannotCompile, ImportError) as error:
-        raise AdapterUnavailable(f"flopmeter: {error}") from None
-    sys.modules[_NAME] = module
-    return module
+        built = importlib.import_module("flopmeter._torch_build")
+    except ImportError:
+        try:
+            return str(build.compiled(torch, log_once))
+        except build.CannotCompile as error:
+            raise AdapterUnavailable(f"flopmeter: {error}") from None
+    if _release(torch.__version__) != _release(built.TORCH_VERSION):
+        raise AdapterUnavailable(
+            f"flopmeter: the torch adapter was built for torch {built.TORCH_VERSION}, but torch {torch.__version__} is "
+            "installed; build flopmeter for this torch"
+        )
+    return str(built.ADAPTER)

@@ -1,43 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "arguments.h"
+#include "backward_hook.h"
 
-#include <flopmeter/torch/backward_hook.h>
+#include "torch_version.h"
 
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <atomic>
 #include <thread>
-#include <utility>
 
-namespace flopmeter {
-
-struct BackwardHook::State {
-  std::function<void()> begins;
-  std::function<void()> ends;
-  std::atomic<std::thread::id> thread = std::this_thread::get_id();
-  std::atomic<bool> watching = true;
-  std::atomic<bool> begun = false;
-  bool running = false;  ///< of `thread` only
-};
-
+namespace flopmeter::torch_adapter {
 namespace {
 
-/// On the node whose output was watched: called when its gradient is there.
-template <class State>
-class Hook final : public torch::autograd::FunctionPreHook {
+struct HookState {
+  void* context = nullptr;
+  void (*begins)(void*) = nullptr;
+  void (*ends)(void*) = nullptr;
+  std::atomic<std::thread::id> thread = std::this_thread::get_id();
+  std::atomic<bool> attached = true;
+  std::atomic<bool> begun = false;
+  bool running = false;  ///< used in `thread` only
+};
+using SharedState = std::shared_ptr<HookState>;  // graphs may outlive the hook
+
+/// On the node that created the hooked tensor: called when its gradient is known.
+class GradientHook final : public torch::autograd::FunctionPreHook {
  public:
-  explicit Hook(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit GradientHook(SharedState state) : state_(std::move(state)) {}
 
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override {
-    if (state_->watching.load(std::memory_order_relaxed)) begin();
+    if (state_->attached.load(std::memory_order_relaxed)) begin();
     return grads;
   }
 
+  // A compiled backward runs without the hook.
 #if FLOPMETER_TORCH_VERSION >= 207
-  /// A compiled backward goes without it.
   void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& /*args*/) const override {}
 #elif FLOPMETER_TORCH_VERSION >= 201
   void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& /*args*/) override {}
@@ -48,43 +46,51 @@ class Hook final : public torch::autograd::FunctionPreHook {
     state_->begun.store(true, std::memory_order_relaxed);
     if (std::this_thread::get_id() != state_->thread || state_->running) return;
     state_->running = true;
-    state_->begins();
+    state_->begins(state_->context);
     torch::autograd::Engine::get_default_engine().queue_callback([state = state_] {
       state->running = false;
-      if (state->watching.load(std::memory_order_relaxed)) state->ends();
+      if (state->attached.load(std::memory_order_relaxed)) state->ends(state->context);
     });
   }
 
-  std::shared_ptr<State> state_;
+  SharedState state_;
 };
+
+HookState& to_state(void* hook) {
+  return **static_cast<SharedState*>(hook);
+}
 
 }  // namespace
 
-BackwardHook::BackwardHook(std::function<void()> begins, std::function<void()> ends)
-    : state_(std::make_shared<State>()) {
-  state_->begins = std::move(begins);
-  state_->ends = std::move(ends);
+void* make_backward_hook(void* context, void (*begins)(void*), void (*ends)(void*)) {
+  auto state = std::make_shared<HookState>();
+  state->context = context;
+  state->begins = begins;
+  state->ends = ends;
+  return new SharedState(std::move(state));
 }
 
-BackwardHook::~BackwardHook() {
-  state_->watching = false;
+void free_backward_hook(void* hook) {
+  to_state(hook).attached = false;
+  delete static_cast<SharedState*>(hook);
 }
 
-std::optional<bool> BackwardHook::watch(std::uintptr_t tensor) {
-  auto* impl = reinterpret_cast<c10::TensorImpl*>(tensor);  // NOLINT: as Python hands it over
+int hook_tensor(void* hook, std::uintptr_t tensor) {
+  auto* impl = reinterpret_cast<c10::TensorImpl*>(tensor);  // NOLINT: Python passes an address
   const at::Tensor variable{
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)};
   const auto& node = variable.grad_fn();
-  if (!node) return std::nullopt;
-  state_->thread = std::this_thread::get_id();
-  state_->running = false;  // one that failed does not report its end
-  state_->begun.store(false, std::memory_order_relaxed);
-  node->add_pre_hook(std::make_unique<Hook<State>>(state_));
-  return variable.is_cpu();
+  if (!node) return -1;
+  const auto& state = *static_cast<SharedState*>(hook);
+  state->thread = std::this_thread::get_id();
+  state->running = false;  // a backward that failed did not report its end
+  state->begun.store(false, std::memory_order_relaxed);
+  node->add_pre_hook(std::make_unique<GradientHook>(state));
+  return variable.is_cpu() ? 1 : 0;
 }
 
-bool BackwardHook::take_begun() {
-  return state_->begun.exchange(false, std::memory_order_relaxed);
+int take_begun(void* hook) {
+  return to_state(hook).begun.exchange(false, std::memory_order_relaxed) ? 1 : 0;
 }
 
-}  // namespace flopmeter
+}  // namespace flopmeter::torch_adapter

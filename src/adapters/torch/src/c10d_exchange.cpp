@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "arguments.h"
-#include "collectives.h"
+#include "c10d_exchange.h"
 
-#include <flopmeter/torch/c10d_exchange.h>
+#include "collectives.h"
+#include "torch_version.h"
 
 #if FLOPMETER_TORCH_VERSION >= 200 && __has_include(<torch/csrc/distributed/c10d/GroupRegistry.hpp>)
 #define FLOPMETER_HAS_GROUPS
@@ -10,66 +10,85 @@
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 #endif
 
-namespace flopmeter {
+namespace flopmeter::torch_adapter {
 
 #ifdef FLOPMETER_HAS_GROUPS
 namespace {
 
 constexpr auto poll_interval = std::chrono::milliseconds{1};
 
-class C10dExchange final : public Exchange {
- public:
-  explicit C10dExchange(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-  [[nodiscard]] int rank() const override { return group_->getRank(); }
-  [[nodiscard]] int world_size() const override { return group_->getSize(); }
-
-  bool broadcast(std::span<std::byte> bytes,
-                 std::chrono::milliseconds deadline,
-                 const std::stop_token& stop) override try {
-    const torch_adapter::OwnCollective own;
-    std::vector<at::Tensor> tensors{
-        at::empty({static_cast<std::int64_t>(bytes.size())}, at::TensorOptions().dtype(at::kByte))};
-    std::memcpy(tensors[0].data_ptr(), bytes.data(), bytes.size());
-    c10d::BroadcastOptions options;
-    options.rootRank = 0;
-    options.timeout = deadline;
-    // Whatever happens the tensor lives as long as the operation, which holds it.
-    const auto work = group_->broadcast(tensors, options);
-    const auto end = std::chrono::steady_clock::now() + deadline;
-    while (!work->isCompleted()) {
-      if (stop.stop_requested() || std::chrono::steady_clock::now() >= end) return false;
-      std::this_thread::sleep_for(poll_interval);
-    }
-    work->wait();  // throws what went wrong
-    std::memcpy(bytes.data(), tensors[0].data_ptr(), bytes.size());
-    return true;
-  } catch (...) {  // the deadline, or a rank that is gone
-    return false;
-  }
-
- private:
-  c10::intrusive_ptr<c10d::ProcessGroup> group_;
-};
+Group& to_group(void* group) {
+  return *static_cast<Group*>(group);
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Exchange>> make_c10d_exchange(const std::string& group_name) try {
-  return std::unique_ptr<Exchange>{
-      std::make_unique<C10dExchange>(c10d::resolve_process_group(group_name))};
-} catch (const std::exception&) {
-  return Error{ErrorCode::not_found,
-               "torch.distributed has no process group named '" + group_name + "'"};
+void* find_group(const char* name) try {
+  return new Group(c10d::resolve_process_group(name));
+} catch (...) {  // no group of this name
+  return nullptr;
 }
-#else
-Result<std::unique_ptr<Exchange>> make_c10d_exchange(const std::string&) {
-  return Error{ErrorCode::unsupported,
-               "this torch does not tell its process groups by name; torch 2 does"};
+
+int group_rank(void* group) {
+  return to_group(group)->getRank();
+}
+
+int group_size(void* group) {
+  return to_group(group)->getSize();
+}
+
+int broadcast(void* group,
+              void* bytes,
+              std::size_t size,
+              std::int64_t deadline_milliseconds,
+              void* context,
+              int (*stop)(void*)) try {
+  const OwnCollective own;
+  const std::chrono::milliseconds deadline{deadline_milliseconds};
+  std::vector<at::Tensor> tensors{
+      at::empty({static_cast<std::int64_t>(size)}, at::TensorOptions().dtype(at::kByte))};
+  std::memcpy(tensors[0].data_ptr(), bytes, size);
+  c10d::BroadcastOptions options;
+  options.rootRank = 0;
+  options.timeout = deadline;
+  // The operation holds the tensor, which therefore outlives an abandoned broadcast.
+  const auto work = to_group(group)->broadcast(tensors, options);
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  while (!work->isCompleted()) {
+    if (stop(context) != 0 || std::chrono::steady_clock::now() >= end) return 0;
+    std::this_thread::sleep_for(poll_interval);
+  }
+  work->wait();  // throws if the operation failed
+  std::memcpy(bytes, tensors[0].data_ptr(), size);
+  return 1;
+} catch (...) {  // the deadline passed, or a rank is gone
+  return 0;
+}
+#else  // this torch does not find process groups by name
+void* find_group(const char* /*name*/) {
+  return nullptr;
+}
+int group_rank(void* /*group*/) {
+  return 0;
+}
+int group_size(void* /*group*/) {
+  return 0;
+}
+int broadcast(void* /*group*/,
+              void* /*bytes*/,
+              std::size_t /*size*/,
+              std::int64_t /*deadline_milliseconds*/,
+              void* /*context*/,
+              int (* /*stop*/)(void*)) {
+  return 0;
 }
 #endif
 
-}  // namespace flopmeter
+}  // namespace flopmeter::torch_adapter

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives as torch's dispatcher sees them: every backend of c10d is called through an operator,
-// from DDP's reducer, FSDP and Python alike.  The call starts the collective, the future of the
-// Work it returns tells its end.  On a GPU that future is done when the work is queued, so those
-// are left alone: their time is not known here.
+// Collectives in torch's dispatcher: every backend of c10d is called through an operator, by DDP's
+// reducer, FSDP, and Python.  The call starts the collective, and the future of the Work that it
+// returns completes with it.  On a GPU that future completes when the work is queued, so the time
+// of those collectives is not known here and they are not timed.
 #include "collectives.h"
 
 #include "interceptor.h"
-
-#include <flopmeter/core/communication.h>
 
 #include <array>
 
@@ -54,7 +52,7 @@ constexpr std::array<const char*, 17> collectives{"c10d::allreduce_",
 constexpr std::array<const char*, 3> messages{
     "c10d::send", "c10d::recv_", "c10d::recv_any_source_"};
 
-/// A message between two ranks has no future: the wait for it is timed, and all else passed on.
+/// A message between two ranks has no future: the wait for it is timed.
 class TimedWait final : public c10d::Work {
  public:
   explicit TimedWait(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
@@ -68,10 +66,10 @@ class TimedWait final : public c10d::Work {
   void abort() override { work_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return work_->getFuture(); }
   bool wait(std::chrono::milliseconds timeout) override {
-    struct Waiting {
-      Waiting() { collective_began(); }
-      ~Waiting() { collective_ended(); }
-    } const waiting;
+    struct WaitScope {
+      WaitScope() { host->collective_began(); }
+      ~WaitScope() { host->collective_ended(); }
+    } const scope;
     return work_->wait(timeout);
   }
 
@@ -79,21 +77,18 @@ class TimedWait final : public c10d::Work {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
-/// Calls collective_ended() when the operation that `result` stands for has completed: at once
-/// where that is not told.
+/// Ends the collective when the operation that `result` stands for has completed, or immediately if
+/// that cannot be known.
 void end_with(const c10::IValue* result) {
   try {
     if (result != nullptr && result->isCustomClass()) {
       const auto work = result->toCustomClass<c10d::Work>();
-      if (const auto future = work ? work->getFuture() : nullptr) {
-        future->addCallback([](c10::ivalue::Future&) { collective_ended(); },
-                            /*uses_future=*/false);
-        return;
-      }
+      if (const auto future = work ? work->getFuture() : nullptr)
+        return on_completion(*future, [] { host->collective_ended(); });
     }
   } catch (...) {  // a backend without futures
   }
-  collective_ended();
+  host->collective_ended();
 }
 
 void timed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -102,11 +97,11 @@ void timed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
     op.redispatchBoxed(below, stack);
     return;
   }
-  collective_began();
+  host->collective_began();
   try {
     op.redispatchBoxed(below, stack);
   } catch (...) {
-    collective_ended();
+    host->collective_ended();
     throw;
   }
   end_with(op.schema().returns().empty() ? nullptr : &stack->back());
@@ -126,9 +121,9 @@ void timed_message(const c10::OperatorHandle& op,
 }
 
 template <std::size_t count>
-void watch(torch::Library& library,
-           const std::array<const char*, count>& names,
-           torch::CppFunction (*make)()) {
+void register_all(torch::Library& library,
+                  const std::array<const char*, count>& names,
+                  torch::CppFunction (*make)()) {
   for (const char* name : names) {
     const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
     if (op && !op->hasKernelForDispatchKey(interception_key)) library.impl(name, make());
@@ -137,16 +132,17 @@ void watch(torch::Library& library,
 
 }  // namespace
 
-void watch_collectives() {
+void intercept_collectives() {
   static auto& library = *new torch::Library(
-      torch::Library::IMPL, "c10d", interception_key, __FILE__, __LINE__);  // never deregistered
-  watch(library, collectives, [] { return torch::CppFunction::makeFromBoxedFunction<&timed>(); });
-  watch(library, messages, [] {
+      torch::Library::IMPL, "c10d", interception_key, __FILE__, __LINE__);  // never freed
+  register_all(
+      library, collectives, [] { return torch::CppFunction::makeFromBoxedFunction<&timed>(); });
+  register_all(library, messages, [] {
     return torch::CppFunction::makeFromBoxedFunction<&timed_message>();
   });
 }
 #else
-void watch_collectives() {}
+void intercept_collectives() {}
 #endif
 
 }  // namespace flopmeter::torch_adapter

@@ -3,10 +3,10 @@
 
 namespace flopmeter::torch_adapter {
 
-/// Times the collectives of torch.distributed on tensors of the host from now on.  Adds none.
-void watch_collectives();
+/// Times the collectives of torch.distributed on host tensors from now on.  Adds none.
+void intercept_collectives();
 
-/// While alive, collectives that this thread starts are our own and not the run's.
+/// While alive, collectives that this thread starts are the adapter's own and are not timed.
 class OwnCollective {
  public:
   OwnCollective();

@@ -1,101 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where an operator call stands: its pass, its module, and what its fp32 work really runs as.
+// The circumstances of an operator call: its pass, its module, and the dtype in which fp32 work
+// runs.
 //
 // Outside a graph task (a running backward) everything is forward.  Inside one:
-//   - saved-tensor hooks on top of those around the task: a non-reentrant checkpoint is
-//   recomputing;
-//   - otherwise in one of torch's own nodes: backward, whether or not it records a graph
-//   (create_graph);
-//   - in a custom function's node: open (see counters.h).  A mark is left in the thread-local state
-//   that the autograd
-//     engine restores after each node and hands to nested graph tasks: an operator that finds the
-//     mark of another task runs in a backward nested in the marked node, and so settles that node's
-//     open work.
+//   - saved-tensor hooks on top of those around the task: a non-reentrant checkpoint recomputes;
+//   - otherwise in one of torch's own nodes: backward, also if it records a graph (create_graph);
+//   - in the node of a custom function: pending (see FlopmeterPass).  The node is recorded in the
+//     thread-local state that the autograd engine restores after each node and passes to nested
+//     graph tasks.  An operator that finds a record of another task runs in a backward nested in
+//     the recorded node, which settles the pending work of that node.
 #pragma once
 
-#include "arguments.h"
-#include "op_table.h"
+#include "host.h"
+#include "torch_version.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/graph_task.h>
+
+#include <atomic>
 
 namespace flopmeter::torch_adapter {
 
-using TaskId = std::intptr_t;
-inline constexpr TaskId no_task = -1;
-
-inline TaskId current_task() {
-#if FLOPMETER_TORCH_VERSION >= 200
-  return torch::autograd::get_current_graph_task_id();
-#else
-  const void* nodes = torch::autograd::get_current_graph_task_nodes_in_graph();
-  return nodes != nullptr ? reinterpret_cast<TaskId>(nodes) : no_task;
-#endif
-}
-
-/// The saved-tensor hooks in force.  The innermost one is known by its unpack function, which lives
-/// as long as the tensors it is to unpack (1.13 does not tell the depth beyond 1).
-struct Hooks {
-  int depth = 0;
-  const void* innermost = nullptr;
-};
-
-inline Hooks hooks_now() {
-#if FLOPMETER_TORCH_VERSION >= 200
-  const auto& stack = at::SavedTensorDefaultHooks::get_tls_state().stack;
-  if (stack.empty()) [[likely]]
-    return {};
-  const auto& unpack = stack.top().second;
-  return {.depth = static_cast<int>(stack.size()),
-          .innermost = unpack.ptr(&unpack.pyinterpreter())};
-#else
-  const void* unpack = at::SavedTensorDefaultHooks::get_hooks().second;
-  return {.depth = unpack != nullptr ? 1 : 0, .innermost = unpack};
-#endif
-}
-
 /// Per thread, read on the hot path.
 struct ThreadContext {
-  int depth = 0;             ///< inside a counted operator: what it calls is part of it
+  int depth = 0;             ///< inside a counted operator: its operators are part of it
   bool in_backward = false;  ///< the last operator was
   bool ran_forward = false;
-  Hooks outside{.depth = 1 << 30};  ///< the fewest hooks seen in this forward or backward: those
-                                    ///< that recompute come on top
-  std::uint32_t module = 0;         ///< innermost open ModuleScope
+  /// The fewest hooks in this forward or backward: those of a recomputation come on top.
+  SavedTensorHooks outside{.depth = 1 << 30};
+  std::uint32_t module = 0;  ///< innermost open module
 };
-extern constinit thread_local ThreadContext context __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadContext thread_context
+    __attribute__((tls_model("initial-exec")));
 
-PassAttribution attribution_in_backward(TaskId task);
-void note_forward_hooks();
+/// Users of counting and of attribution to modules; zero turns them off.
+inline std::atomic<int> counting_users{0};
+inline std::atomic<int> module_users{0};
 
-/// Saved-tensor hooks that came on top of those around the backward: a non-reentrant checkpoint is
-/// computing its forward again.
-inline bool recomputes(const Hooks& hooks) {
-  return hooks.depth > context.outside.depth ||
-         (hooks.depth == context.outside.depth && hooks.innermost != context.outside.innermost);
+FlopmeterPass pass_in_backward(TaskId task);
+void record_forward_hooks();
+
+/// Saved-tensor hooks on top of those around the backward: a non-reentrant checkpoint recomputes
+/// its forward.
+inline bool recomputes(const SavedTensorHooks& hooks) {
+  return hooks.depth > thread_context.outside.depth ||
+         (hooks.depth == thread_context.outside.depth &&
+          hooks.innermost != thread_context.outside.innermost);
 }
 
-inline PassAttribution booking_now() {
+/// The pass that an operator which now runs in this thread belongs to.
+inline FlopmeterPass current_pass() {
   const TaskId task = current_task();
   if (task != no_task) [[unlikely]]
-    return attribution_in_backward(task);
-  // With none around it, no operator of this forward can have fewer.
-  if (context.in_backward || context.outside.depth != 0) [[unlikely]]
-    note_forward_hooks();
-  return PassAttribution::forward;
+    return pass_in_backward(task);
+  // Once an operator of this forward ran without hooks, no other can have fewer.
+  if (thread_context.in_backward || thread_context.outside.depth != 0) [[unlikely]]
+    record_forward_hooks();
+  return FLOPMETER_FORWARD;
 }
-/// The module that work with this attribution belongs to; 0 for none, and while nobody asks.
-std::uint32_t module_now(PassAttribution attribution);
 
-/// Whether this processor has the units with which oneDNN computes fp32 work in a shorter format.
+/// The module of an operator with this pass.
+std::uint32_t module_of_pass(FlopmeterPass pass);
+inline std::uint32_t current_module(FlopmeterPass pass) {
+  return module_users.load(std::memory_order_relaxed) == 0 ? FLOPMETER_MODULES_OFF
+                                                           : module_of_pass(pass);
+}
+
+/// Whether this processor has units with which oneDNN runs fp32 work in a shorter dtype.
 extern const bool cpu_shortens_fp32;
-Dtype fp32_setting(c10::DeviceType device, Precision precision);
-/// What fp32 work on this device is computed in under the current settings.
-inline Dtype fp32_compute_dtype(c10::DeviceType device, Precision precision) {
-  if (device == c10::DeviceType::CPU && !cpu_shortens_fp32) return Dtype::fp32;
-  return fp32_setting(device, precision);
+
+/// The dtype in which fp32 work on this device runs under the current settings.
+inline FlopmeterDtype fp32_compute_dtype(c10::DeviceType device, FlopmeterPrecision precision) {
+  if (device == c10::DeviceType::CPU) [[likely]] {
+    // oneDNN takes TF32 on no processor.
+    return cpu_shortens_fp32 && fp32_setting(Fp32Backend::cpu, precision) == FLOPMETER_BF16
+               ? FLOPMETER_BF16
+               : FLOPMETER_FP32;
+  }
+  return device == c10::DeviceType::CUDA ? fp32_setting(Fp32Backend::cuda, precision)
+                                         : FLOPMETER_FP32;
 }
 
 }  // namespace flopmeter::torch_adapter

@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A counted call: the operator runs below the key we sit on, and is supported and added after it
-// succeeded.
+// A counted call: the operator runs below the interception key, and is counted after it succeeded.
 //
 // The key is BackendSelect.  It is in every thread's default set, directly above the backends and
-// below Python, autograd, autocast and functorch, so that a call passes once, with its real shapes
-// and dtypes; operators that register nothing there fall through at no cost.
+// below Python, autograd, autocast, and functorch, so that a call passes it once, with its real
+// shapes and dtypes.  Operators without a kernel for the key fall through at no cost.
 #pragma once
 
 #include "arguments.h"
 #include "context.h"
-#include "op_table.h"
-
-#include <flopmeter/core/communication.h>
-#include <flopmeter/core/phase.h>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 #include <torch/library.h>
 
-#include <span>
+#include <string>
 
 namespace flopmeter::torch_adapter {
 
 inline constexpr auto interception_key = c10::DispatchKey::BackendSelect;
 inline constexpr c10::DispatchKeySet keys_below(c10::DispatchKeySet::FULL_AFTER, interception_key);
 
-/// Real computation comes next: not a shape-only backend, and nothing that will dispatch again.
+/// Real computation comes next: not a shape-only backend, and nothing that dispatches again.
 inline bool computes(c10::DispatchKeySet below) {
   const c10::DispatchKey key = below.highestPriorityTypeId();
   const bool dense =
@@ -34,7 +29,7 @@ inline bool computes(c10::DispatchKeySet below) {
   return (dense && key != c10::DispatchKey::Meta) || key == c10::DispatchKey::MkldnnCPU;
 }
 
-/// The same, by two comparisons, for what nearly every call is: nothing but a dense backend.
+/// The same by two comparisons, for nearly every call: only a dense backend is left.
 inline bool plainly_computes(c10::DispatchKeySet below) {
   constexpr auto dense = static_cast<unsigned>(c10::DispatchKey::Dense) - 1;
   constexpr auto meta = static_cast<unsigned>(c10::BackendComponent::MetaBit) - 1;
@@ -42,15 +37,17 @@ inline bool plainly_computes(c10::DispatchKeySet below) {
   return bits >> c10::num_backends == std::uint64_t{1} << dense && (bits >> meta & 1) == 0;
 }
 
-/// Counts this call; false where it is to run as it would without us.
-inline bool counts_here(c10::DispatchKeySet below) {
-  return counting_users.load(std::memory_order_relaxed) != 0 && context.depth == 0 &&
+/// Whether to count this call; otherwise it runs unchanged.
+inline bool is_counted(c10::DispatchKeySet below) {
+  return counting_users.load(std::memory_order_relaxed) != 0 && thread_context.depth == 0 &&
          (plainly_computes(below) || computes(below));
 }
 
-/// A backend whose work no shape tells (sparse, quantized): the call is counted as unsupported.
-inline bool hides_work(c10::DispatchKeySet below) {
-  if (counting_users.load(std::memory_order_relaxed) == 0 || context.depth != 0) return false;
+/// A backend whose work does not follow from shapes (sparse, quantized): the call is counted as
+/// unsupported.
+inline bool is_unsupported(c10::DispatchKeySet below) {
+  if (counting_users.load(std::memory_order_relaxed) == 0 || thread_context.depth != 0)
+    return false;
   switch (below.highestPriorityTypeId()) {
     case c10::DispatchKey::SparseCPU:
     case c10::DispatchKey::SparseCUDA:
@@ -64,78 +61,80 @@ inline bool hides_work(c10::DispatchKeySet below) {
   }
 }
 
-/// While alive, operators inside are part of the one that is being counted.
-struct Inside {
-  Inside() : beside_collective_(collectives_under_way.load(std::memory_order_relaxed) != 0) {
-    ++context.depth;
-    if (beside_collective_) [[unlikely]]
-      operation_began();
+/// While alive, a counted operator runs: operators that it calls are part of it.
+class CountedOpScope {
+ public:
+  CountedOpScope()
+      : during_collective_(__atomic_load_n(host->collectives_under_way, __ATOMIC_RELAXED) != 0) {
+    ++thread_context.depth;
+    if (during_collective_) [[unlikely]]
+      host->operation_began();
   }
-  ~Inside() {
-    --context.depth;
-    if (beside_collective_) [[unlikely]]
-      operation_ended();
+  ~CountedOpScope() {
+    --thread_context.depth;
+    if (during_collective_) [[unlikely]]
+      host->operation_ended();
   }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  Inside(Inside&&) = delete;
-  Inside& operator=(Inside&&) = delete;
+  CountedOpScope(const CountedOpScope&) = delete;
+  CountedOpScope& operator=(const CountedOpScope&) = delete;
+  CountedOpScope(CountedOpScope&&) = delete;
+  CountedOpScope& operator=(CountedOpScope&&) = delete;
 
  private:
-  bool beside_collective_;
+  bool during_collective_;
 };
 
-/// Books what comes beside the two sums that every call has: module, pending work, attention.
-[[gnu::noinline, gnu::cold]] void add_beside(const OpEntry& entry,
-                                              Dtype dtype,
-                                              PassAttribution attribution,
-                                              const Work& work);
-
-/// Whether an optimizer computes for itself, as Muon and L-BFGS do: no work of the model.  A
+/// Whether an optimizer computes for itself, as Muon and L-BFGS do: not work of the model.  A
 /// closure that it calls has gradients or runs backward.
-inline bool is_optimizers(PassAttribution attribution) {
-  return current_phase().load(std::memory_order_relaxed) == Phase::optimizer &&
-         attribution == PassAttribution::forward && !c10::GradMode::is_enabled();
+inline bool is_optimizer_work(FlopmeterPass pass) {
+  return __atomic_load_n(host->phase, __ATOMIC_RELAXED) == FLOPMETER_PHASE_OPTIMIZER &&
+         pass == FLOPMETER_FORWARD && !c10::GradMode::is_enabled();
 }
 
-/// Books what a call cost.  `factor` is the argument whose dtype the work has.
-inline void add_cost(const OpEntry& entry,
-                      c10::DeviceType device,
-                      const Arg& factor,
-                      const OpCost& cost) {
-  const auto executed = static_cast<std::uint64_t>(cost.executed.value);
-  AttentionPairs pairs = cost.pairs;
-  // A product of activations that has an inner extent to sum over may be eager attention, mask
-  // unseen.
-  if (pairs == AttentionPairs::none && entry.hides_attention && factor.is_tensor() &&
-      factor.rank > 0 && factor[-1] > 1) {
-    pairs = AttentionPairs::full;
-  }
-  Dtype dtype = factor.dtype;
-  if (dtype == Dtype::fp32) dtype = fp32_compute_dtype(device, entry.precision);
-  const PassAttribution attribution = booking_now();
-  const std::uint64_t model =
-      is_optimizers(attribution) ? 0 : static_cast<std::uint64_t>(cost.model.value);
-  if (attribution >= PassAttribution::pending_first || pairs != AttentionPairs::none ||
-      module_users.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    add_beside(entry, dtype, attribution, {.executed = executed, .model = model, .pairs = pairs});
-  }
-  thread_counters().add(entry.index, dtype, attribution, executed, model);
+inline bool reads_output(const FlopmeterOp& op) {
+  return __atomic_load_n(&op.reads_output, __ATOMIC_RELAXED) != 0;
 }
 
-/// Costs and books a call that succeeded.  Never throws: what has no flop_cost is counted as such.
-void add_call(const OpEntry& entry, c10::DeviceType device, const OpCall& call) noexcept;
-void add_unsupported(const OpEntry& entry) noexcept;
+/// Counts a call that succeeded.  Does not throw.
+[[gnu::always_inline]] inline void count_call(const FlopmeterOp& op,
+                                              c10::DeviceType device,
+                                              const FlopmeterArg* args,
+                                              std::size_t arg_count,
+                                              const FlopmeterArg& output) {
+  FlopmeterCall call;
+  call.args = args;
+  call.arg_count = arg_count;
+  call.output = output;
+  std::int32_t dtype = op.compute_dtype;
+  if (dtype < 0) {
+    dtype = FLOPMETER_OTHER_DTYPE;
+    const auto at = static_cast<std::size_t>(op.dtype_argument);
+    if (at < arg_count) dtype = args[at].dtype;
+  }
+  if (dtype == FLOPMETER_FP32)
+    dtype = fp32_compute_dtype(device, static_cast<FlopmeterPrecision>(op.precision));
+  const FlopmeterPass pass = current_pass();
+  call.dtype = static_cast<std::uint8_t>(dtype);
+  call.pass = static_cast<std::uint8_t>(pass);
+  call.optimizer_work = is_optimizer_work(pass) ? 1 : 0;
+  call.module = current_module(pass);
+  __atomic_load_n(&op.count, __ATOMIC_ACQUIRE)(&op, &call);
+}
 
 /// Registers typed wrappers, which cost least, for the operators that a training step calls most.
 void register_typed(torch::Library& library);
-/// Registers the catalog's remaining operators, and later a user's, by name.
-void register_boxed(const c10::OperatorHandle& op, OpEntry& entry);
+/// Registers a wrapper for any operator.
+void register_boxed(const c10::OperatorHandle& handle, FlopmeterOp& op);
 
-/// Whether the operator may be wrapped: computed by its backends, and nobody else sits on our key.
-bool can_intercept(const c10::OperatorHandle& op);
+/// Whether the operator may be wrapped: its backends compute it, and the key is free.
+bool can_intercept(const c10::OperatorHandle& handle);
 std::string full_name(const c10::OperatorName& name);
-void note_interception(const c10::OperatorName& name);
-bool is_intercepted(const c10::OperatorName& name);
+void record_interception(const c10::OperatorName& name);
+
+void install();
+int intercept(const char* name, FlopmeterOp* op);
+void list_intercepted(void* context, void (*add)(void*, const char*));
+double run_matmuls(
+    std::int64_t rows, std::int64_t inner, std::int64_t columns, std::int32_t calls, int counted);
 
 }  // namespace flopmeter::torch_adapter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/torch/backward_hook.h>
+#include <flopmeter/torch/op_counter.h>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

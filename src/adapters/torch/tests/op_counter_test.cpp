@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/phase.h>
-#include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
-#include <flopmeter/torch/op_profiler.h>
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>

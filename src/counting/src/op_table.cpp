@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op_table.h"
 
+#include "count_call.h"
+#include "thread_counters.h"
+
 #include <array>
 #include <mutex>
+#include <utility>
 
-namespace flopmeter::torch_adapter {
+namespace flopmeter {
 namespace {
 
 struct Table {
@@ -17,13 +21,29 @@ Table& table() {
   return instance;
 }
 
-Precision precision_of(std::string_view name) {
-  if (name.find("conv") != std::string_view::npos) return Precision::convolution;
-  if (name.find("rnn") != std::string_view::npos) return Precision::recurrent;
-  return Precision::matmul;
+FlopmeterPrecision precision_of(std::string_view name) {
+  if (name.find("conv") != std::string_view::npos) return FLOPMETER_CONVOLUTION_PRECISION;
+  if (name.find("rnn") != std::string_view::npos) return FLOPMETER_RECURRENT_PRECISION;
+  return FLOPMETER_MATMUL_PRECISION;
+}
+
+void set_rule(OpEntry& entry, const OpRule& rule) {
+  entry.rule = &rule;
+  entry.hides_attention = rule.hides_attention;
+  entry.count = count_function(rule);
+  entry.reads_output = reads_output(rule) ? 1 : 0;
+  entry.dtype_argument = rule.dtype_argument;
+  if (rule.compute_dtype) entry.compute_dtype = static_cast<std::int32_t>(*rule.compute_dtype);
 }
 
 }  // namespace
+
+void OpEntry::set_user_rule(UserRule replacement) {
+  // Neither is freed: a thread may be in the old rule.
+  user.store(new UserRule(std::move(replacement)), std::memory_order_release);
+  __atomic_store_n(&reads_output, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&count, &count_by_user_rule, __ATOMIC_RELEASE);
+}
 
 OpEntry* find_or_add_op(std::string_view name_and_overload) {
   Table& t = table();
@@ -36,12 +56,13 @@ OpEntry* find_or_add_op(std::string_view name_and_overload) {
     if (t.entries[i].load()->name == base) return t.entries[i].load();
   }
   if (count == max_ops) return nullptr;
-  auto* entry = new OpEntry;
+  auto* entry = new OpEntry{};
+  entry->count = [](const FlopmeterOp* op, const FlopmeterCall*) { add_unsupported(op); };
   entry->name = base;
   entry->index = static_cast<std::uint16_t>(count);
-  entry->rule = rule;
   entry->precision = precision_of(base);
-  entry->hides_attention = rule != nullptr && rule->hides_attention;
+  entry->compute_dtype = -1;
+  if (rule != nullptr) set_rule(*entry, *rule);
   t.entries[count].store(entry, std::memory_order_release);
   t.count.store(count + 1, std::memory_order_release);
   return entry;
@@ -55,4 +76,4 @@ std::size_t op_count() {
   return table().count.load(std::memory_order_acquire);
 }
 
-}  // namespace flopmeter::torch_adapter
+}  // namespace flopmeter

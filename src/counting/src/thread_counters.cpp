@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "thread_counters.h"
 
+#include <flopmeter/adapter_abi.h>
+
 #include <mutex>
 #include <vector>
 
-namespace flopmeter::torch_adapter {
+namespace flopmeter {
 namespace {
 
-/// Leaked on purpose: threads may outlive static destruction.
+/// The counters of threads that ended.  Never freed: threads may outlive static destruction.
 struct Idle {
   std::mutex mutex;
   std::vector<ThreadCounters*> counters;
@@ -35,8 +37,6 @@ constexpr std::size_t at(PassAttribution attribution) {
 }  // namespace
 
 std::atomic<ThreadCounters*> all_counters{nullptr};
-std::atomic<int> counting_users{0};
-std::atomic<int> module_users{0};
 
 constinit thread_local ThreadCounters* tls_counters = nullptr;
 
@@ -52,7 +52,8 @@ constinit thread_local ThreadCounters* tls_counters = nullptr;
   if (counters == nullptr) {
     counters = new ThreadCounters;
     counters->next = all_counters.load(std::memory_order_relaxed);
-    while (!all_counters.compare_exchange_weak(counters->next, counters, std::memory_order_release)) {
+    while (
+        !all_counters.compare_exchange_weak(counters->next, counters, std::memory_order_release)) {
     }
   }
   attachment.counters = counters;
@@ -67,11 +68,14 @@ void ThreadCounters::touch(PassCells& cells) {
   touched[touched_count++] = &cells;
 }
 
-void ThreadCounters::add_beside(
-    std::size_t op, Dtype dtype, PassAttribution attribution, const Work& work, std::size_t module) {
+void ThreadCounters::add_details(std::size_t op,
+                                 Dtype dtype,
+                                 PassAttribution attribution,
+                                 const Work& work,
+                                 std::uint32_t module) {
   const auto d = static_cast<std::size_t>(dtype);
   PassCells* by_module = nullptr;
-  if (module_users.load(std::memory_order_relaxed) != 0)
+  if (module != FLOPMETER_MODULES_OFF)
     by_module = &modules[module / module_block].get()[module % module_block];
   if (attribution >= PassAttribution::pending_first) {
     touch(totals[d]);
@@ -144,4 +148,4 @@ FlopTotals totals_now(std::size_t replicated) {
   return sum;
 }
 
-}  // namespace flopmeter::torch_adapter
+}  // namespace flopmeter

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The torch adapter for Python.  Includes no torch header: the adapter's public ones hide it.
+// Counting for Python, through the torch adapter that load_adapter() loads.
+#include "bindings.h"
+
+#include <flopmeter/counting/adapter.h>
+#include <flopmeter/counting/backward_hook.h>
+#include <flopmeter/counting/c10d_exchange.h>
+#include <flopmeter/counting/module_scope.h>
+#include <flopmeter/counting/op_counter.h>
+#include <flopmeter/counting/op_profiler.h>
 #include <flopmeter/monitor/monitor.h>
-#include <flopmeter/torch/backward_hook.h>
-#include <flopmeter/torch/c10d_exchange.h>
-#include <flopmeter/torch/module_scope.h>
-#include <flopmeter/torch/op_counter.h>
-#include <flopmeter/torch/op_profiler.h>
 
 #include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
@@ -15,10 +18,10 @@
 #include <array>
 #include <stdexcept>
 
-namespace py = pybind11;
-using namespace flopmeter;  // NOLINT(google-build-using-namespace)
-
+namespace flopmeter {
 namespace {
+
+namespace py = pybind11;
 
 constexpr auto pass_names = std::to_array<const char*>({"forward", "backward", "recompute"});
 
@@ -43,8 +46,8 @@ py::object to_python(const Arg& arg) {
   return py::none();
 }
 
-/// Calls a Python rule with shapes for tensors.  The rule is kept for ever: operators may run until
-/// the very end.
+/// Calls a Python rule with shapes for tensors.  The rule is never freed: operators may run until
+/// the process ends.
 UserRule python_rule(const py::function& function) {
   auto* kept = new py::function(function);
   return [kept](const OpCall& call) -> std::optional<Flops> {
@@ -116,17 +119,16 @@ py::dict to_dict(const OpProfile& result) {
                   "busy_seconds"_a = result.busy.value);
 }
 
-void check(const Result<void>& result) {
-  if (result) return;
-  if (result.error().code == ErrorCode::invalid_argument)
-    throw py::value_error(result.error().message);
-  if (result.error().code == ErrorCode::not_found) throw py::key_error(result.error().message);
-  throw std::runtime_error(result.error().message);
+void check_registered(const Result<void>& result) {
+  if (!result && result.error().code == ErrorCode::not_found)
+    throw py::key_error(result.error().message);
+  check(result);
 }
 
 }  // namespace
 
-PYBIND11_MODULE(_torch, m) {
+void bind_counting(py::module_& m) {
+  m.def("load_adapter", [](const std::string& path) { check(load_adapter(path)); });
   py::class_<OpCounter>(m, "OpCounter")
       .def(py::init<bool>(), py::arg("modules") = false)
       .def("stop", &OpCounter::stop)
@@ -144,7 +146,7 @@ PYBIND11_MODULE(_torch, m) {
       .def("stop", [](OpProfiler& self) { return to_dict(self.stop()); });
   py::class_<BackwardHook>(m, "BackwardHook", "Reports backward passes to the monitor.")
       .def(py::init([](std::uintptr_t address) {
-             auto* monitor = reinterpret_cast<Monitor*>(address);  // NOLINT: as the source below
+             auto* monitor = reinterpret_cast<Monitor*>(address);  // NOLINT: by address
              return std::make_unique<BackwardHook>(
                  [monitor] { monitor->on({.kind = StepEventKind::backward_begin}); },
                  [monitor] { monitor->on({.kind = StepEventKind::backward_end}); });
@@ -153,7 +155,9 @@ PYBIND11_MODULE(_torch, m) {
       .def("watch", &BackwardHook::watch, py::arg("tensor"))
       .def("take_begun", &BackwardHook::take_begun);
   py::class_<TorchFlopCounter>(
-      m, "FlopCounter", "The op stream; a monitor takes its address and must not outlive it.")
+      m,
+      "FlopCounter",
+      "Counts operators for a monitor, which takes its address and must not outlive it.")
       .def(py::init([](bool replicated) {
              check(install_op_counter());
              return std::make_unique<TorchFlopCounter>(replicated);
@@ -161,20 +165,19 @@ PYBIND11_MODULE(_torch, m) {
            py::arg("replicated") = false)
       .def_property_readonly("address", [](TorchFlopCounter& self) {
         return reinterpret_cast<std::uintptr_t>(
-            static_cast<FlopCounter*>(&self));  // NOLINT: across extension modules
+            static_cast<FlopCounter*>(&self));  // NOLINT: by address
       });
   m.def(
       "make_exchange",
       [](const std::string& group_name) {
         auto made = make_c10d_exchange(group_name);
         if (!made) throw std::runtime_error(made.error().message);
-        // Kept for ever: a broadcast may be under way when the program ends.
-        return reinterpret_cast<std::uintptr_t>(
-            (*made).release());  // NOLINT: across extension modules
+        // Never freed: a broadcast may be under way when the program ends.
+        return reinterpret_cast<std::uintptr_t>((*made).release());  // NOLINT: by address
       },
       "The address of an exchange over the process group of this name.");
   m.def("register_op", [](const std::string& name, const py::function& rule) {
-    check(register_op(name, python_rule(rule)));
+    check_registered(register_op(name, python_rule(rule)));
   });
   m.def("intercepted_ops", &intercepted_ops);
   m.def("module_id", &module_id);
@@ -183,3 +186,5 @@ PYBIND11_MODULE(_torch, m) {
   m.def("leave_module", &leave_module);
   m.def("nanoseconds_per_call", [] { return TorchFlopCounter().nanoseconds_per_call(); });
 }
+
+}  // namespace flopmeter

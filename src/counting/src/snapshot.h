@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All counters at one moment, by operator and module.  Slower than totals_now(): for the ends of a
-// count, not for each step.
+// All counters at one moment, by operator and module.  Slower than totals_now(): for the start and
+// end of a count, not for each step.
 #pragma once
 
 #include "thread_counters.h"
 
-#include <flopmeter/torch/op_counter.h>
+#include <flopmeter/counting/op_counter.h>
 
 #include <vector>
 
-namespace flopmeter::torch_adapter {
+namespace flopmeter {
 
 struct CellValue {
   std::uint64_t executed = 0;
@@ -27,13 +27,10 @@ struct Snapshot {
 };
 
 Snapshot snapshot_now(bool modules);
-/// What was counted between two snapshots; modulo 2^64, so exact.
+/// The work between two snapshots, modulo 2^64 and therefore exact.
 Snapshot difference(const Snapshot& after, const Snapshot& before);
 Counts to_counts(const Snapshot& difference);
-/// Adds `times` what the snapshot holds to the counters.
+/// Adds the snapshot `times` times to the counters.
 void add_again(const Snapshot& difference, std::uint64_t times);
 
-/// Nanoseconds that counting adds to one call, measured once.
-double measured_call_cost();
-
-}  // namespace flopmeter::torch_adapter
+}  // namespace flopmeter

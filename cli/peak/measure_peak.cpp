@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/torch/measure_peak.h>
+#include "measure_peak.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -9,9 +9,8 @@
 
 namespace flopmeter {
 
-/// Broadcasts on a process group of torch.distributed, known by its group_name; on host memory, so
-/// the group's backend is gloo.  The group must be nobody else's.  An Error where this torch has
-/// none of that name.
+/// Broadcasts on a process group of torch.distributed, found by its group_name.  It uses host
+/// memory, so the backend of the group must be gloo; nothing else may use the group.
 Result<std::unique_ptr<Exchange>> make_c10d_exchange(const std::string& group_name);
 
 }  // namespace flopmeter

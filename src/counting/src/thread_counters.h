@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The counters.  Each thread that runs operators owns one ThreadCounters, which only it writes (relaxed, no
-// lock, no allocation) and anybody may read; a thread that ends leaves its ThreadCounters, sums and all, to
-// the next one.
+// The counters.  Each thread that runs operators owns one ThreadCounters.  Only that thread writes
+// it (relaxed, without lock or allocation); every thread may read it.  A thread that ends leaves
+// its ThreadCounters, with the sums in it, to the next thread.
 //
-// Work inside a custom autograd function's backward has no sure pass while it happens: it is
-// recompute when a nested backward goes on to walk the graph it built (that is what a reentrant
-// checkpoint does), and backward otherwise.  It is added as pending, reads as backward, and is
-// moved once the answer is known.
+// Work inside a custom autograd function's backward has no certain pass while it runs.  It is
+// recompute if a nested backward then walks the graph it built, as a reentrant checkpoint does, and
+// backward otherwise.  It is added as pending, reads as backward, and moves once the pass is known.
 #pragma once
 
-#include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/core/flop_counter.h>
 
 #include <array>
@@ -18,9 +16,9 @@
 #include <cstdint>
 #include <memory>
 
-namespace flopmeter::torch_adapter {
+namespace flopmeter {
 
-/// Passes as they are added: the three of Pass, then work whose pass is still open.
+/// The three values of Pass, then work whose pass is not known yet.
 enum class PassAttribution : std::uint8_t {
   forward,
   backward,
@@ -51,7 +49,7 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-/// What was counted for one kind of work.
+/// The counts for one kind of work.
 struct Cell {
   Counter executed;
   Counter model;
@@ -71,7 +69,7 @@ struct Cell {
 
 using PassCells = std::array<Cell, attribution_count>;
 
-/// A part of a counters that exists from its first use on.
+/// A part of the counters that is allocated on first use.
 template <class T>
 class Lazy {
  public:
@@ -96,7 +94,7 @@ class Lazy {
   std::atomic<T*> part_{nullptr};
 };
 
-/// What is added of a call.
+/// The work of one call.
 struct Work {
   std::uint64_t executed = 0;
   std::uint64_t model = 0;
@@ -109,31 +107,38 @@ struct alignas(64) ThreadCounters {
   std::array<Counter, 4> attention_calls;
   std::array<Counter, max_ops> unsupported_by_op;
   std::array<Lazy<std::array<PassCells, dtype_count>>, max_ops> ops;
-  /// By module when asked for, in blocks; module 0 holds what belongs to none.
+  /// By module if modules are counted, in blocks; module 0 holds work outside of all modules.
   std::array<Lazy<std::array<PassCells, module_block>>, max_modules / module_block> modules;
 
-  /// Odd while pending work moves: a reader tries again.
+  /// Odd while pending work moves: a reader then retries.
   std::atomic<std::uint32_t> moves{0};
   std::array<PassCells*, 128> touched{};  ///< cells that hold pending work
   std::size_t touched_count = 0;
 
   ThreadCounters* next = nullptr;  ///< list of all counters, grows only
 
-  /// Books one call in the two sums that every call has.
-  inline void add(
-      std::size_t op, Dtype dtype, PassAttribution attribution, std::uint64_t executed, std::uint64_t model);
-  /// Before add(): what else there is to add.  `module` is 0 outside of any; ignored while
-  /// modules are not counted.
-  void add_beside(
-      std::size_t op, Dtype dtype, PassAttribution attribution, const Work& work, std::size_t module);
-  /// Settles pending work: `pending` becomes `rest`, `pending_first` becomes `first`.
+  /// Adds one call to the two sums that every call has.
+  inline void add(std::size_t op,
+                  Dtype dtype,
+                  PassAttribution attribution,
+                  std::uint64_t executed,
+                  std::uint64_t model);
+  /// Called before add(): module, pending work, attention.  `module` is 0 outside of all modules,
+  /// or FLOPMETER_MODULES_OFF.
+  void add_details(std::size_t op,
+                   Dtype dtype,
+                   PassAttribution attribution,
+                   const Work& work,
+                   std::uint32_t module);
+  /// Moves pending work: `pending_first` becomes `first`, `pending` becomes `rest`.
   void settle(PassAttribution first, PassAttribution rest);
 
  private:
   void touch(PassCells& cells);
 };
 
-extern constinit thread_local ThreadCounters* tls_counters __attribute__((tls_model("initial-exec")));
+extern constinit thread_local ThreadCounters* tls_counters
+    __attribute__((tls_model("initial-exec")));
 ThreadCounters& attach_counters();
 
 /// This thread's counters.
@@ -142,7 +147,7 @@ inline ThreadCounters& thread_counters() {
   return counters != nullptr ? *counters : attach_counters();
 }
 
-/// While alive, this thread counts into `scratch`, which no snapshot sees: for self-test and
+/// While alive, this thread counts into counters that no snapshot reads: for the self-test and
 /// calibration.
 class ScratchCounters {
  public:
@@ -161,27 +166,26 @@ class ScratchCounters {
 
 extern std::atomic<ThreadCounters*> all_counters;
 
-/// Calls `read` on every counters; `read` must only load.
+/// Calls `read` for the counters of every thread; `read` must only load.
 template <class Read>
 void for_each_thread(Read read) {
-  for (const ThreadCounters* counters = all_counters.load(std::memory_order_acquire); counters; counters = counters->next)
+  for (const ThreadCounters* counters = all_counters.load(std::memory_order_acquire); counters;
+       counters = counters->next)
     read(*counters);
 }
 
-/// Counting on or off: one load an operation when off.  Counts users, so that they may overlap.
-extern std::atomic<int> counting_users;
-/// The same for attribution to modules.
-extern std::atomic<int> module_users;
-
-/// With a `replicated` module, also what it counted.
+/// The sum over all threads.  With a `replicated` module, also the model FLOPs of that module.
 FlopTotals totals_now(std::size_t replicated = 0);
 
-inline void ThreadCounters::add(
-    std::size_t op, Dtype dtype, PassAttribution attribution, std::uint64_t executed, std::uint64_t model) {
+inline void ThreadCounters::add(std::size_t op,
+                                Dtype dtype,
+                                PassAttribution attribution,
+                                std::uint64_t executed,
+                                std::uint64_t model) {
   const auto d = static_cast<std::size_t>(dtype);
   const auto b = static_cast<std::size_t>(attribution);
   totals[d][b].add(executed, model, 1);
   ops[op].get()[d][b].add(executed, model, 1);
 }
 
-}  // namespace flopmeter::torch_adapter
+}  // namespace flopmeter

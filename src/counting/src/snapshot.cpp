@@ -3,16 +3,17 @@
 
 #include "op_table.h"
 
-#include <flopmeter/torch/module_scope.h>
+#include <flopmeter/counting/module_scope.h>
 
 #include <mutex>
 
-namespace flopmeter::torch_adapter {
+namespace flopmeter {
 namespace {
 
 void add(PassValues& sum, const PassCells& cells) {
   for (std::size_t b = 0; b < attribution_count; ++b) {
-    CellValue& value = sum[b < pass_count ? b : static_cast<std::size_t>(PassAttribution::backward)];
+    CellValue& value =
+        sum[b < pass_count ? b : static_cast<std::size_t>(PassAttribution::backward)];
     value.executed += cells[b].executed.read();
     value.model += cells[b].model.read();
     value.calls += cells[b].calls.read();
@@ -27,7 +28,7 @@ void subtract(PassValues& from, const PassValues& amount) {
   }
 }
 
-void read_tally(const ThreadCounters& counters, bool modules, Snapshot& into) {
+void read_counters(const ThreadCounters& counters, bool modules, Snapshot& into) {
   for (std::size_t op = 0; op < into.ops.size(); ++op) {
     into.unsupported[op] += counters.unsupported_by_op[op].read();
     const auto* cells = counters.ops[op].peek();
@@ -68,7 +69,8 @@ Snapshot snapshot_now(bool modules) {
   snapshot.totals = totals_now();
   snapshot.ops.resize(op_count());
   snapshot.unsupported.resize(op_count());
-  for_each_thread([&](const ThreadCounters& counters) { read_tally(counters, modules, snapshot); });
+  for_each_thread(
+      [&](const ThreadCounters& counters) { read_counters(counters, modules, snapshot); });
   return snapshot;
 }
 
@@ -103,7 +105,7 @@ Counts to_counts(const Snapshot& difference) {
 }
 
 void add_again(const Snapshot& difference, std::uint64_t times) {
-  // A counters of its own, whose one writer is whoever holds the lock.
+  // Separate counters: their one writer is the thread that holds the lock.
   static std::mutex mutex;
   static ThreadCounters& counters = []() -> ThreadCounters& {
     auto* made = new ThreadCounters;
@@ -140,4 +142,4 @@ void add_again(const Snapshot& difference, std::uint64_t times) {
   }
 }
 
-}  // namespace flopmeter::torch_adapter
+}  // namespace flopmeter

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C interface between libflopmeter and an adapter that is compiled on the user's machine for
+// the framework found there.  Only plain C types cross it: no C++ library type, no virtual
+// function, no exception.  An adapter therefore works with either C++ ABI of the framework, and
+// with a libflopmeter that carries its own C++ library.
+//
+// The adapter exports one function, flopmeter_torch_adapter().  It receives the functions of the
+// library and returns its own.  No symbol of libflopmeter is needed to link an adapter.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Changes with any type or function below: neither side accepts another version.
+#define FLOPMETER_ADAPTER_ABI_VERSION 1
+
+/// Compute dtypes, numbered as flopmeter::Dtype.
+enum FlopmeterDtype {
+  FLOPMETER_FP64,
+  FLOPMETER_FP32,
+  FLOPMETER_TF32,
+  FLOPMETER_BF16,
+  FLOPMETER_FP16,
+  FLOPMETER_FP8,
+  FLOPMETER_FP4,
+  FLOPMETER_INT8,
+  FLOPMETER_OTHER_DTYPE
+};
+
+/// The pass that a call belongs to.  Work inside a custom autograd function has no certain pass
+/// while it runs: it is added as pending, reads as backward, and moves when settle() decides.
+enum FlopmeterPass {
+  FLOPMETER_FORWARD,
+  FLOPMETER_BACKWARD,
+  FLOPMETER_RECOMPUTE,
+  FLOPMETER_PENDING_FIRST,  ///< before the open node built any graph
+  FLOPMETER_PENDING         ///< after that
+};
+
+/// The loop's phase in which an optimizer runs, numbered as flopmeter::Phase.
+enum { FLOPMETER_PHASE_OPTIMIZER = 3 };
+
+/// The setting that decides in which dtype fp32 work of an operator runs.
+enum FlopmeterPrecision {
+  FLOPMETER_MATMUL_PRECISION,
+  FLOPMETER_CONVOLUTION_PRECISION,
+  FLOPMETER_RECURRENT_PRECISION
+};
+
+enum FlopmeterArgKind {
+  FLOPMETER_NO_ARG,  ///< absent, or of a type that no rule reads
+  FLOPMETER_TENSOR,
+  FLOPMETER_INTEGER,
+  FLOPMETER_LIST,
+  FLOPMETER_TENSORS
+};
+
+/// One argument of an operator call, laid out as flopmeter::Arg.  Refers to the caller's memory.
+typedef struct FlopmeterArg {
+  uint8_t kind;        ///< FlopmeterArgKind
+  uint8_t dtype;       ///< of a tensor: FlopmeterDtype
+  uint8_t is_complex;  ///< of a tensor
+  int32_t rank;        ///< extents of a tensor, or items of a list
+  union {
+    const int64_t* values;             ///< of a tensor or list
+    const struct FlopmeterArg* items;  ///< of a list of tensors
+    int64_t integer;                   ///< an integer or a flag
+  };
+} FlopmeterArg;
+
+/// A module id that stands for "modules are not counted".
+#define FLOPMETER_MODULES_OFF UINT32_MAX
+
+/// A call that succeeded.
+typedef struct FlopmeterCall {
+  const FlopmeterArg* args;
+  size_t arg_count;
+  FlopmeterArg output;     ///< the first tensor that came back; filled if the operator reads it
+  uint32_t module;         ///< 0 outside of all modules, or FLOPMETER_MODULES_OFF
+  uint8_t dtype;           ///< that the work ran in
+  uint8_t pass;            ///< FlopmeterPass
+  uint8_t optimizer_work;  ///< 1: an optimizer computes for itself, not the model
+} FlopmeterCall;
+
+/// A counted operator.  Created by the library, lives until the process ends.
+typedef struct FlopmeterOp FlopmeterOp;
+struct FlopmeterOp {
+  /// Adds a call to this thread's counters.  Registering a rule replaces it: load it atomically.
+  void (*count)(const FlopmeterOp* op, const FlopmeterCall* call);
+  int32_t dtype_argument;  ///< the argument whose dtype is the compute dtype
+  int32_t compute_dtype;   ///< the compute dtype if it is fixed, else -1
+  uint8_t precision;       ///< FlopmeterPrecision
+  uint8_t reads_output;    ///< its rule reads FlopmeterCall::output
+};
+
+/// Whether the FLOPs of a profiled call follow from its arguments.
+enum FlopmeterCost {
+  FLOPMETER_COST_KNOWN,
+  FLOPMETER_COST_NO_MATCH,  ///< the arguments do not fit the rule
+  FLOPMETER_COST_UNKNOWN    ///< no shape determines the work of this operator
+};
+
+/// Kinds of profiled operators, numbered as flopmeter::OpKind.
+enum FlopmeterOpKind {
+  FLOPMETER_KIND_COMPUTE,
+  FLOPMETER_KIND_MEMORY,
+  FLOPMETER_KIND_TINY,
+  FLOPMETER_KIND_UNKNOWN
+};
+
+/// The functions of libflopmeter.  Functions may be called from any thread and do not throw.
+typedef struct FlopmeterHost {
+  uint32_t abi_version;
+
+  const uint8_t* phase;                  ///< what the training loop does; load it atomically
+  const int32_t* collectives_under_way;  ///< load it atomically
+
+  /// The counted operator for a dispatcher name, with or without overload ("aten::mm.out").  NULL
+  /// if no rule of the catalog counts it live, or if there are too many operators.
+  FlopmeterOp* (*find_op)(const char* name);
+  /// A call whose arguments have no FLOP cost.
+  void (*add_unsupported)(const FlopmeterOp* op);
+
+  /// This thread's counters, for settle().
+  void* (*thread_counters)(void);
+  /// Moves pending work: FLOPMETER_PENDING_FIRST becomes `first`, FLOPMETER_PENDING becomes `rest`.
+  void (*settle)(void* counters, uint8_t first, uint8_t rest);
+
+  /// Collectives, and counted operations that run at the same time as one.
+  void (*collective_began)(void);
+  void (*collective_ended)(void);
+  void (*operation_began)(void);
+  void (*operation_ended)(void);
+
+  /// The kind of a profiled operator (compute, memory, or unknown) and its rule, or NULL.
+  uint8_t (*profile_kind)(const char* name, const void** rule);
+  /// FLOPs and bytes of a profiled call by `rule`; returns a FlopmeterCost.
+  int (*profile_cost)(const void* rule,
+                      const FlopmeterArg* args,
+                      size_t arg_count,
+                      uint64_t* flops,
+                      uint64_t* bytes);
+} FlopmeterHost;
+
+/// The operators of one name, shape, and circumstance in a profile.
+typedef struct FlopmeterProfileRow {
+  const char* name;
+  const char* shape;  ///< of a compute operator's tensors: "[512,256] [256,1024]"
+  uint64_t calls;
+  uint64_t flops;
+  uint64_t bytes;
+  double self_seconds;
+  int64_t elements;  ///< of the largest argument, rounded down to a power of two
+  uint8_t kind;      ///< FlopmeterOpKind
+  uint8_t phase;
+  uint8_t backward;
+  uint8_t recompute;
+  uint8_t across_devices;
+} FlopmeterProfileRow;
+
+/// Time without an operator.
+typedef struct FlopmeterProfileGap {
+  uint64_t count;
+  double seconds;
+  uint8_t phase;
+  uint8_t recompute;
+  uint8_t pause;  ///< longer than dispatching the next operator takes
+} FlopmeterProfileGap;
+
+/// Receives a profile; called before end_profile() returns.
+typedef struct FlopmeterProfileReceiver {
+  void* context;
+  void (*row)(void* context, const FlopmeterProfileRow* row);
+  void (*gap)(void* context, const FlopmeterProfileGap* gap);
+  void (*totals)(void* context, double wall_seconds, int on_device);
+} FlopmeterProfileReceiver;
+
+/// Why an operator is not intercepted.
+enum FlopmeterInterception {
+  FLOPMETER_INTERCEPTED,
+  FLOPMETER_NO_SUCH_OP,
+  FLOPMETER_COMPOSITE_OP  ///< made of other operators, which are counted, or taken by others
+};
+
+/// The functions of an adapter.  Functions do not throw.
+typedef struct FlopmeterAdapter {
+  uint32_t abi_version;
+  const char* framework_version;  ///< that it was compiled for
+
+  /// Intercepts the operators that the catalog supports, and collectives.  Called once.
+  void (*install)(void);
+  /// Intercepts one more operator, by name.  Returns a FlopmeterInterception.
+  int (*intercept)(const char* name, FlopmeterOp* op);
+  void (*list_intercepted)(void* context, void (*add)(void* context, const char* name));
+  /// Adds users of counting, and of attribution to modules; without users operators run uncounted.
+  void (*add_users)(int32_t counting, int32_t modules);
+  /// Multiplies [rows, inner] by [inner, columns] `calls` times, counted or not, regardless of
+  /// users; returns the nanoseconds that it took, negative if it failed.
+  double (*run_matmuls)(int64_t rows, int64_t inner, int64_t columns, int32_t calls, int counted);
+
+  /// Opens a module in this thread; returns a token that closes it and those left open inside.
+  uint32_t (*enter_module)(uint32_t module);
+  void (*leave_module)(uint32_t token);
+
+  /// 0 if another profile runs.
+  int (*begin_profile)(double tiny_seconds);
+  void (*end_profile)(const FlopmeterProfileReceiver* receiver);
+
+  /// Calls `begins` and `ends` around each backward of the hooked tensors in the calling thread.
+  void* (*make_backward_hook)(void* context, void (*begins)(void*), void (*ends)(void*));
+  void (*free_backward_hook)(void* hook);
+  /// Hooks the tensor with this TensorImpl address: 1 on the host, 0 on a device, whose backward
+  /// runs in another thread, -1 if it has no gradient.
+  int (*hook_tensor)(void* hook, uintptr_t tensor);
+  /// Whether a backward began in any thread since the last call or hook_tensor().
+  int (*take_begun)(void* hook);
+
+  /// A process group by name, on host memory; NULL if there is none.  Never freed.
+  void* (*find_group)(const char* name);
+  int (*group_rank)(void* group);
+  int (*group_size)(void* group);
+  /// Broadcasts rank 0's bytes.  0 after the deadline, a failure, or once `stop` returns 1.
+  int (*broadcast)(void* group,
+                   void* bytes,
+                   size_t size,
+                   int64_t deadline_milliseconds,
+                   void* context,
+                   int (*stop)(void* context));
+} FlopmeterAdapter;
+
+/// Defined by the adapter; NULL if it does not know the host's version.
+const FlopmeterAdapter* flopmeter_torch_adapter(const FlopmeterHost* host);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host.h"
+#include "op_table.h"
+#include "snapshot.h"
+
+#include <flopmeter/counting/module_scope.h>
+#include <flopmeter/counting/op_counter.h>
+#include <flopmeter/counting/op_profiler.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+
+namespace flopmeter {
+namespace {
+
+/// One small matmul must count; a counter built against another torch may read 0.
+Result<void> self_test(const FlopmeterAdapter& adapter) {
+  const ScratchCounters scratch;
+  adapter.run_matmuls(2, 3, 4, 1, /*counted=*/1);
+  std::uint64_t counted = 0;
+  for (const auto& dtype : scratch.counters().totals) {
+    for (const Cell& cell : dtype) counted += cell.executed.read();
+  }
+  if (counted == 48) return {};
+  return Error{ErrorCode::unsupported,
+               "the torch adapter counted " + std::to_string(counted) +
+                   " FLOPs for a 2x3 by 3x4 matmul instead of 48: it was built for torch " +
+                   adapter.framework_version + "; build it for the torch that is running"};
+}
+
+/// Nanoseconds that counting adds to one call: the median over rounds of counted and uncounted
+/// calls.
+double measured_call_cost(const FlopmeterAdapter& adapter) {
+  constexpr int calls = 200;
+  const ScratchCounters scratch;
+  std::array<double, 31> differences{};
+  for (double& difference : differences) {
+    const double counted = adapter.run_matmuls(4, 4, 4, calls, /*counted=*/1);
+    difference = (counted - adapter.run_matmuls(4, 4, 4, calls, /*counted=*/0)) / calls;
+  }
+  auto* median = differences.begin() + differences.size() / 2;
+  std::nth_element(differences.begin(), median, differences.end());
+  return std::max(0.0, *median);
+}
+
+void require_installed() {
+  if (const auto installed = install_op_counter(); !installed)
+    throw std::runtime_error(installed.error().message);
+}
+
+/// Counts from construction to stop().
+class CountedSpan {
+ public:
+  explicit CountedSpan(bool modules) : modules_(modules) {
+    require_installed();
+    add_users(1, modules_ ? 1 : 0);
+    begin_ = snapshot_now(modules_);
+  }
+  ~CountedSpan() { stop(); }
+  CountedSpan(const CountedSpan&) = delete;
+  CountedSpan& operator=(const CountedSpan&) = delete;
+  CountedSpan(CountedSpan&&) = delete;
+  CountedSpan& operator=(CountedSpan&&) = delete;
+
+  void stop() {
+    if (result_) return;
+    result_ = difference(snapshot_now(modules_), begin_);
+    add_users(-1, modules_ ? -1 : 0);
+  }
+  [[nodiscard]] Snapshot so_far() const {
+    return result_ ? *result_ : difference(snapshot_now(modules_), begin_);
+  }
+
+ private:
+  bool modules_;
+  Snapshot begin_;
+  std::optional<Snapshot> result_;
+};
+
+std::uint64_t sum(const std::array<std::uint64_t, pass_count>& passes) {
+  return passes[0] + passes[1] + passes[2];
+}
+
+}  // namespace
+
+std::uint64_t Counts::model_flops() const {
+  std::uint64_t flops = 0;
+  for (const auto& passes : totals.model) {
+    flops += passes[static_cast<std::size_t>(Pass::forward)] +
+             passes[static_cast<std::size_t>(Pass::backward)];
+  }
+  return flops;
+}
+
+std::uint64_t Counts::executed() const {
+  std::uint64_t flops = 0;
+  for (const auto& passes : totals.executed) flops += sum(passes);
+  return flops;
+}
+
+std::uint64_t Counts::executed(Pass pass) const {
+  std::uint64_t flops = 0;
+  for (const auto& passes : totals.executed) flops += passes[static_cast<std::size_t>(pass)];
+  return flops;
+}
+
+std::uint64_t Counts::executed(Dtype dtype) const {
+  return sum(totals.executed[static_cast<std::size_t>(dtype)]);
+}
+
+AttentionPairs Counts::attention_pairs() const {
+  for (const auto pairs : {AttentionPairs::unknown, AttentionPairs::full, AttentionPairs::exact}) {
+    if (totals.attention_calls[static_cast<std::size_t>(pairs)] != 0) return pairs;
+  }
+  return AttentionPairs::none;
+}
+
+struct OpCounter::State : CountedSpan {
+  using CountedSpan::CountedSpan;
+};
+
+OpCounter::OpCounter(bool modules) : state_(std::make_unique<State>(modules)) {}
+OpCounter::~OpCounter() = default;
+Counts OpCounter::counts() const {
+  return to_counts(state_->so_far());
+}
+void OpCounter::stop() {
+  state_->stop();
+}
+
+struct Region::State : CountedSpan {
+  using CountedSpan::CountedSpan;
+};
+
+Region::Region() : state_(std::make_unique<State>(counts_modules())) {}
+Region::~Region() = default;
+Counts Region::counts() const {
+  return to_counts(state_->so_far());
+}
+void Region::stop() {
+  state_->stop();
+}
+void Region::replayed(std::uint64_t times) {
+  state_->stop();
+  add_again(state_->so_far(), times);
+}
+
+TorchFlopCounter::TorchFlopCounter(bool replicated)
+    : replicated_(replicated ? replicated_module() : 0) {
+  require_installed();
+}
+TorchFlopCounter::~TorchFlopCounter() {
+  enable(false);
+}
+FlopTotals TorchFlopCounter::snapshot() const {
+  return totals_now(replicated_);
+}
+void TorchFlopCounter::enable(bool on) {
+  if (on == enabled_) return;
+  enabled_ = on;
+  const int change = on ? 1 : -1;
+  add_users(change, replicated_ != 0 ? change : 0);
+}
+double TorchFlopCounter::nanoseconds_per_call() const {
+  static const double cost = measured_call_cost(require_adapter());
+  return cost;
+}
+
+bool TorchFlopCounter::begin_profile() {
+  try {
+    profile_ = std::make_unique<OpProfiler>();
+  } catch (const std::logic_error&) {  // another profile is running
+    return false;
+  }
+  return true;
+}
+std::optional<OpProfile> TorchFlopCounter::end_profile() {
+  if (!profile_) return std::nullopt;
+  auto result = profile_->stop();
+  profile_.reset();
+  return result;
+}
+
+Result<void> install_op_counter() {
+  const FlopmeterAdapter* adapter = attached_adapter();
+  if (adapter == nullptr) {
+    return Error{
+        ErrorCode::unsupported,
+        "counting needs the torch adapter: include <flopmeter/torch/op_counter.h> and link "
+        "flopmeter::torch"};
+  }
+  static const Result<void> result = [adapter] {
+    adapter->install();
+    return self_test(*adapter);
+  }();
+  return result;
+}
+
+std::vector<std::string> intercepted_ops() {
+  std::vector<std::string> names;
+  if (const FlopmeterAdapter* adapter = attached_adapter()) {
+    adapter->list_intercepted(&names, [](void* list, const char* name) {
+      static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    });
+  }
+  return names;
+}
+
+Result<void> register_op(const std::string& name, UserRule rule) {
+  if (name.find("::") == std::string::npos) {
+    return Error{ErrorCode::invalid_argument,
+                 "register_op: '" + name +
+                     "' is not an operator name; include the namespace, as in \"mylib::" + name +
+                     "\""};
+  }
+  if (auto installed = install_op_counter(); !installed) return installed.error();
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  OpEntry* entry = find_or_add_op(name);
+  if (entry == nullptr)
+    return Error{ErrorCode::unsupported,
+                 "register_op: too many operators; '" + name + "' is not counted"};
+  switch (require_adapter().intercept(name.c_str(), entry)) {
+    case FLOPMETER_INTERCEPTED:
+      entry->set_user_rule(std::move(rule));
+      return {};
+    case FLOPMETER_COMPOSITE_OP:
+      return Error{
+          ErrorCode::unsupported,
+          "register_op: '" + name + "' is made of other operators, which are counted themselves"};
+    default:
+      return Error{ErrorCode::not_found,
+                   "register_op: torch has no operator '" + name +
+                       "'; load the library that defines it first"};
+  }
+}
+
+}  // namespace flopmeter
