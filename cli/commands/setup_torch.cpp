@@ -2,7 +2,6 @@
 #include "../command.h"
 #include "../python_package.h"
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,9 +27,9 @@ Exit run(const std::string& python) {
       {ErrorCode::io_error, "cannot start '" + python + "': " + std::string(std::strerror(errno))});
 }
 
-std::function<Exit()> set_up(CLI::App& app) {
+std::function<Exit()> set_up(Arguments& app) {
   auto python = std::make_shared<std::string>(default_python());
-  app.add_option("--python", *python, "the Python that has torch (python3)");
+  app.add_option("--python", *python, "Python interpreter that has torch (python3)");
   return [python] { return run(*python); };
 }
 
@@ -38,7 +37,7 @@ std::function<Exit()> set_up(CLI::App& app) {
 
 extern constinit const Command command_setup_torch{
     .name = "setup-torch",
-    .help = "Builds the torch adapter ahead of the first run (images, login nodes)",
+    .help = "Build the torch adapter ahead of the first run (images, login nodes)",
     .order = 91,
     .set_up = set_up};
 

@@ -94,7 +94,7 @@ void check_world(const MergedRun& run, int data_parallel) {
          "tokens per second");
   for (const RankSummary& rank : run.ranks) {
     expect((rank.score.verdict == Verdict::slow) == (rank.rank == slow_rank), "a verdict");
-    expect(rank.waited_seconds.has_value(), "the time in collectives");
+    expect(rank.totals.phase(Phase::communication).has_value(), "the time in collectives");
   }
 }
 
