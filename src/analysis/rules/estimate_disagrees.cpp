@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 #include <cmath>
 
@@ -30,10 +30,11 @@ std::optional<Finding> find(const RuleContext& context) {
                     (error > 0 ? " more than" : " less than") + " the model's configuration says";
   finding.evidence =
       "counted " + to_string(counted) + ", estimated " + to_string(estimated) + " over the window";
-  finding.recommendation = error > 0 ? "look for work that the configuration does not know: padding, eager "
-                               "attention over masked pairs, extra heads or losses"
-                             : "look for work that passes by the dispatcher (custom kernels: "
-                               "flopmeter.register_op) or layers that are frozen or skipped";
+  finding.recommendation =
+      error > 0 ? "look for work that the configuration does not know: padding, eager "
+                  "attention over masked pairs, extra heads or losses"
+                : "look for work that passes by the dispatcher (custom kernels: "
+                  "flopmeter.register_op) or layers that are frozen or skipped";
   return finding;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../src/example_window.h"
 
-#include <flopmeter/core/text.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/text.h>
 
 #include <array>
 #include <utility>

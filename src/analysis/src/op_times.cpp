@@ -133,7 +133,8 @@ bool is_linear(const OpProfileRow& row) {
   const auto named = [&](std::string_view part) {
     return row.name.find(part) != std::string::npos;
   };
-  return row.kind == OpKind::compute && row.flops > 0 && (named("aten::mm") || named("aten::addmm"));
+  return row.kind == OpKind::compute && row.flops > 0 &&
+         (named("aten::mm") || named("aten::addmm"));
 }
 
 bool is_small(const OpProfileRow& row) {

@@ -2,8 +2,8 @@
 //
 // Merges a simulated run of 10,000 ranks and 100 steps and fails where it takes 10 s of processor
 // time, more than 256 MB, or the wrong ranks are named.
-#include "simulated_run.h"
 #include "../../../tests/support/random_records.h"
+#include "simulated_run.h"
 
 #include <flopmeter/analysis/merge.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simulated_run.h"
 #include "../../../tests/support/random_records.h"
+#include "simulated_run.h"
 
 #include <flopmeter/analysis/merge.h>
 

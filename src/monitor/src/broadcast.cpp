@@ -17,8 +17,7 @@ std::string Broadcast::what_failed() const {
 }
 
 std::optional<std::string> Broadcast::share(StepRecord& record) {
-  if (record.process_step <= last_step_)
-    return std::nullopt;  // beside a step, or none of its own
+  if (record.process_step <= last_step_) return std::nullopt;  // beside a step, or none of its own
   std::optional<std::string> trouble;
   if (exchange_ != nullptr && record.process_step % every_ == 0) {
     Message message;

@@ -117,9 +117,8 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
   const auto same = measured_.find(slot.shape.signature);
   if (const auto predicted = predict(slot, estimated)) {
     set_flops(record, *predicted, FlopsProvenance::calibrated);
-    record.calibration_age =
-        record.process_step -
-        (same != measured_.end() ? same->second.process_step : last_measured_);
+    record.calibration_age = record.process_step -
+                             (same != measured_.end() ? same->second.process_step : last_measured_);
     if (factor_) record.calibration_error = *factor_ - 1;
   } else if (estimated) {
     set_flops(record, *estimated, FlopsProvenance::estimate);

@@ -68,7 +68,8 @@ bool is_live(const std::string& path) {
 
 /// The stamp in a file's name, where it is one of ours.
 std::string stamp_in(const std::string& name) {
-  for (const std::string_view prefix : {"perf_metrics_", "perf_summary_", "records_", "op_profile_"}) {
+  for (const std::string_view prefix :
+       {"perf_metrics_", "perf_summary_", "records_", "op_profile_"}) {
     if (!name.starts_with(prefix)) continue;
     const std::string stamp = name.substr(prefix.size(), stamp_size);
     const bool digits = std::count_if(stamp.begin(), stamp.end(), [](char c) {

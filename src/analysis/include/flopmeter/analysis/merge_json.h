@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <flopmeter/core/json_writer.h>
 #include <flopmeter/analysis/merge.h>
+#include <flopmeter/core/json_writer.h>
 
 namespace flopmeter {
 

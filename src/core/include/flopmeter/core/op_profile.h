@@ -18,7 +18,7 @@ namespace flopmeter {
 
 /// What an operator's time is worth.
 enum class OpKind : std::uint8_t {
-  compute,   ///< bears FLOPs and has a rule
+  compute,  ///< bears FLOPs and has a rule
   memory,   ///< bears none: moves data
   tiny,     ///< the calls among those that were too short to be worth their launch
   unknown,  ///< from a library whose operators have no rule: may bear FLOPs that nobody counts

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <flopmeter/core/finding.h>
-#include <flopmeter/runstore/run_directory.h>
 #include <flopmeter/report/live_totals.h>
+#include <flopmeter/runstore/run_directory.h>
 
 #include <cstddef>
 #include <string>

@@ -7,8 +7,8 @@
 
 #include <flopmeter/core/result.h>
 #include <flopmeter/core/step_record.h>
-#include <flopmeter/runstore/run_directory.h>
 #include <flopmeter/report/live_totals.h>
+#include <flopmeter/runstore/run_directory.h>
 
 #include <cstdint>
 #include <deque>
