@@ -29,7 +29,7 @@ const rooflineSection = ({profile, run, dtypes}) => {
         duration(dot.seconds), unit(rate(dot), "FLOP/s"), used ? percent(rate(dot) / roof(dot)) : ""]})), true)));
 };
 
-// The first free place beside a dot, so that numbers do not cover one another.
+// The first free position next to a dot, so that numbers do not overlap.
 const freePlace = (x, y, away, taken) => {
   for (const distance of [0, away, 1.8 * away, 2.8 * away]) {
     for (let turn = 0; turn < (distance ? 12 : 1); ++turn) {
@@ -84,7 +84,7 @@ const rooflinePicture = (dots, peaks, bandwidth, width) => {
   const longest = dots[0].seconds;
   const radius = dot => 3 + 9 * Math.sqrt(dot.seconds / longest);
   for (const dot of dots) picture.append(svg("circle", {class: "dot", cx: x(intensity(dot)), cy: y(rate(dot)), r: radius(dot)},
-    svg("title", {}, `${shortOp(dot.name)}${dot.backward ? ", backward" : ""}, ${shapeText(dot.shape)}: ${unit(rate(dot), "FLOP/s")}, ${fixed(intensity(dot), 1)} FLOPs a byte, ${duration(dot.seconds)} in ${whole(dot.calls)} calls`)));
+    svg("title", {}, `${shortOp(dot.name)}${dot.backward ? ", backward" : ""}, ${shapeText(dot.shape)}: ${unit(rate(dot), "FLOP/s")}, ${fixed(intensity(dot), 1)} FLOPs per byte, ${duration(dot.seconds)} in ${whole(dot.calls)} calls`)));
   const taken = [];
   dots.slice(0, numbered).forEach((dot, i) => {
     const [cx, cy] = [x(intensity(dot)), y(rate(dot))];
