@@ -23,7 +23,7 @@ const rooflineSection = ({profile, run, dtypes}) => {
   new ResizeObserver(draw).observe(holder);
   return section(title, "Each dot is one shape of product, its size the time spent in it. Under the slope a product waits for memory, under a flat roof it is bound by compute; far below both it is too small or has an odd shape." +
     (known(bandwidth) ? "" : " The memory bandwidth of this device is not known, so there is no slope."),
-    h("div", {class: "beside"}, holder, table([["", ""], ["product", ""], ["time", "r"], ["speed", "r"], [used ? `of ${used.name} roof` : "", "r"]],
+    h("div", {class: "columns"}, holder, table([["", ""], ["product", ""], ["time", "r"], ["speed", "r"], [used ? `of ${used.name} roof` : "", "r"]],
       dots.slice(0, numbered).map((dot, i) => ({cells: [h("span", {class: "n dot"}, String(i + 1)),
         h("span", {}, h("code", {}, breakable(shortOp(dot.name))), dot.backward ? h("span", {class: "soft"}, " backward") : null, h("small", {}, shapeText(dot.shape))),
         duration(dot.seconds), unit(rate(dot), "FLOP/s"), used ? percent(rate(dot) / roof(dot)) : ""]})), true)));
