@@ -35,7 +35,7 @@ NOT_PROSE = re.compile(
     r"(^|/)data/|\.csv$|\.svg$|\.png$|\.min\.js$")
 
 # Names in data files of other projects.
-FOREIGN_NAMES = re.compile(r"kernel_time_under_priced_ops_us")
+FOREIGN_NAMES = re.compile(r"kernel_time_under_priced_ops_us|\"effective_step\"")
 
 # A word matches whole words and whole parts of snake_case identifiers. Values are what to write instead.
 WORDS = {

@@ -16,7 +16,7 @@ def test_line_013_the_frequency_measures_the_same_steps(execute, tmp_path):
     due = [
         step
         for step in range(1501)
-        if execute("s2_line013.py", {"flops_profiled": step > 0, "process_step": step})["should_measure_flops"]
+        if execute("s2_line013.py", {"flops_profiled": step > 0, "effective_step": step})["should_measure_flops"]
     ]
     monitor = compat.TrainingMonitor(str(tmp_path))
     assert due == [step for step in range(1501) if monitor._due(step)] == [0, 500, 1000, 1500]

@@ -58,16 +58,16 @@ void StepTotals::add(const StepRecord& record) {
     add_optional(phases[i], seconds_of(record.phases[i]));
   add_optional(overlapped_communication, seconds_of(record.overlapped_communication));
   if (record.tokens && record.padded_tokens && *record.padded_tokens >= *record.tokens) {
-    tokens_with_padding_known += *record.tokens;
-    padded_tokens += *record.padded_tokens;
+    add_saturating(tokens_with_padding_known, *record.tokens);
+    add_saturating(padded_tokens, *record.padded_tokens);
   }
   micro_batches += record.micro_batches;
   if (record.hardware_flops) hardware_flops += record.hardware_flops->value;
   if (record.recompute_flops) recompute_flops += record.recompute_flops->value;
   for (std::size_t i = 0; i < dtype_count; ++i)
     hardware_flops_by_dtype[i] += record.hardware_flops_by_dtype[i];
-  data_wait_samples += record.data_wait_samples.value_or(0);
-  data_wait_busy_samples += record.data_wait_busy_samples.value_or(0);
+  add_saturating(data_wait_samples, record.data_wait_samples.value_or(0));
+  add_saturating(data_wait_busy_samples, record.data_wait_busy_samples.value_or(0));
 }
 
 StepTotals& StepTotals::operator+=(const StepTotals& other) {
@@ -83,15 +83,15 @@ StepTotals& StepTotals::operator+=(const StepTotals& other) {
   monitor_seconds += other.monitor_seconds;
   for (std::size_t i = 0; i < phase_count; ++i) add_optional(phases[i], other.phases[i]);
   add_optional(overlapped_communication, other.overlapped_communication);
-  tokens_with_padding_known += other.tokens_with_padding_known;
-  padded_tokens += other.padded_tokens;
+  add_saturating(tokens_with_padding_known, other.tokens_with_padding_known);
+  add_saturating(padded_tokens, other.padded_tokens);
   micro_batches += other.micro_batches;
   hardware_flops += other.hardware_flops;
   recompute_flops += other.recompute_flops;
   for (std::size_t i = 0; i < dtype_count; ++i)
     hardware_flops_by_dtype[i] += other.hardware_flops_by_dtype[i];
-  data_wait_samples += other.data_wait_samples;
-  data_wait_busy_samples += other.data_wait_busy_samples;
+  add_saturating(data_wait_samples, other.data_wait_samples);
+  add_saturating(data_wait_busy_samples, other.data_wait_busy_samples);
   for (const auto& [tag, tagged] : other.other_tags) {
     other_tags[tag].records += tagged.records;
     other_tags[tag].seconds += tagged.seconds;

@@ -13,11 +13,25 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
 
 namespace flopmeter {
+
+/// Adds without overflow: a record may hold any number that the training loop reports.
+inline void add_saturating(std::int64_t& sum, std::int64_t part) noexcept {
+  if (__builtin_add_overflow(sum, part, &sum))
+    sum = part > 0 ? std::numeric_limits<std::int64_t>::max()
+                   : std::numeric_limits<std::int64_t>::min();
+}
+inline void add_saturating(WideInt& sum, WideInt part) noexcept {
+  sum += part;
+}
+inline void add_saturating(double& sum, double part) noexcept {
+  sum += part;
+}
 
 /// An amount and the time of the steps that know it.
 template <class T>
@@ -27,11 +41,11 @@ struct AmountOverTime {
 
   void add(const std::optional<T>& part, double time) {
     if (!part) return;
-    amount += *part;
+    add_saturating(amount, *part);
     seconds += time;
   }
   AmountOverTime& operator+=(const AmountOverTime& other) {
-    amount += other.amount;
+    add_saturating(amount, other.amount);
     seconds += other.seconds;
     return *this;
   }
