@@ -103,6 +103,21 @@ class World:
     @pipeline_stride.setter
     def pipeline_stride(self, value: int) -> None: ...
 
+class ModelSource:
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        config: str = "",
+        family: str = "",
+        trainable: str = "",
+        recompute: str = "",
+        attention: str = "",
+        mtp: bool | None = None,
+        dtype: str,
+        parameters: int | None = None,
+    ) -> None: ...
+
 class Monitor:
     def __init__(
         self,
@@ -117,7 +132,7 @@ class Monitor:
         replicated: bool,
         exchange: int,
         devices: int,
-        details: str,
+        model_source: ModelSource,
         gpu: str | None = None,
         known_work: Callable[[], int] | None = None,
     ) -> None: ...

@@ -122,7 +122,7 @@ class Parts(NamedTuple):
     dtype: str
     device: Any  # a torch device with memory of its own, else None
     source: Any  # _torch.FlopCounter, else None
-    details: str  # JSON for run.json
+    model_source: _flopmeter.ModelSource  # for run.json
     gpu: str | None  # NVML's name of an NVIDIA GPU
     known_work: Callable[[], int] | None  # for mode hybrid
 
@@ -203,20 +203,22 @@ def parts_of(
         "attention": attention or ("eager" if _attention_is_eager(model, device) else "fused"),
     }
     training = _flopmeter.Training(trainable or "all", recompute=how["recompute"], attention=how["attention"], mtp=mtp)
-    details: dict[str, Any] = {"dtype": dtype}
-    if found is not None:
-        details["model"] = {"name": found.name, "family": found.family, "parameters": found.parameters}
-    if (kept := stored_form(model)) is not None:
-        details["estimate"] = {**kept, **how, "mtp": mtp, "trainable": trainable or (None if frozen else "all"), "dtype": dtype}
-    if module is not None:
-        details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
+    parameters = sum(p.numel() for p in module.parameters()) if module is not None else found.parameters if found else None
+    kept = _flopmeter.ModelSource(
+        **stored_form(model),
+        **how,
+        family=found.family if found is not None else "",
+        trainable=trainable or ("" if frozen else "all"),
+        mtp=mtp,
+        dtype=dtype,
+        parameters=parameters,
+    )
     peaks = find_peaks(device, peak_tflops)
     replicated = bool(options.values()["replicated_modules"])
     source = _source(replicated) if count and mode != "estimate" and options.values()["enabled"] == "true" else None
     memory = device if str(device).split(":")[0] in ("cuda", "xpu", "npu") and torch_module() else None
     work = _known_work(device, dtype) if mode == "hybrid" and torch_module() else None
-    text = json.dumps(details, default=str)
-    return Parts(found, training, peaks, dtype, memory, source, text, _gpu(device), work)
+    return Parts(found, training, peaks, dtype, memory, source, kept, _gpu(device), work)
 
 
 def _gpu(device: Any) -> str | None:

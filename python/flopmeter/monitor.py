@@ -87,7 +87,7 @@ class Monitor:
             bool(self._options.values()["replicated_modules"]),
             setup.exchange_of(self._options),
             devices,
-            parts.details,
+            parts.model_source,
             parts.gpu,
             parts.known_work,
         )

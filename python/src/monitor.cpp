@@ -6,8 +6,8 @@
 
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/catalog/model_estimator.h>
-#include <flopmeter/core/record_json.h>
 #include <flopmeter/monitor/monitor.h>
+#include <flopmeter/runstore/record_stream.h>
 
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
@@ -38,7 +38,7 @@ class PythonMonitor {
                 bool replicated,
                 std::uintptr_t exchange,
                 int devices,
-                std::string details,
+                ModelSource model_source,
                 const std::optional<std::string>& gpu,
                 const std::function<std::int64_t()>& known_work)
       : dtype_(dtype_named(dtype)),
@@ -53,7 +53,7 @@ class PythonMonitor {
                        replicated,
                        exchange,
                        devices,
-                       std::move(details),
+                       std::move(model_source),
                        gpu,
                        known_work)) {}
 
@@ -90,12 +90,12 @@ class PythonMonitor {
   }
 
   void micro_batch(Count samples,
-                  Count tokens,
-                  const std::vector<std::int64_t>& lengths,
-                  std::int64_t padded_length,
-                  const std::vector<Grid>& images,
-                  Count visual_tokens,
-                  Count flops) {
+                   Count tokens,
+                   const std::vector<std::int64_t>& lengths,
+                   std::int64_t padded_length,
+                   const std::vector<Grid>& images,
+                   Count visual_tokens,
+                   Count flops) {
     give(samples,
          tokens,
          lengths,
@@ -141,7 +141,7 @@ class PythonMonitor {
                 bool replicated,
                 std::uintptr_t exchange,
                 int devices,
-                std::string details,
+                ModelSource model_source,
                 const std::optional<std::string>& gpu,
                 const std::function<std::int64_t()>& known_work) {
     take(convention_called(convention));
@@ -161,7 +161,7 @@ class PythonMonitor {
     connections.replicated = replicated;
     connections.exchange = reinterpret_cast<Exchange*>(exchange);  // NOLINT: as the source
     connections.devices = devices;
-    connections.run_json_extra = std::move(details);
+    connections.model_source = std::move(model_source);
     connections.dtype = dtype_;
     if (gpu) connections.gpu = GpuRequest{.uuid = *gpu};
     if (known_work) connections.known_work = [&known_work] { return Flops{known_work()}; };
@@ -184,7 +184,7 @@ class PythonMonitor {
             Count visual_tokens,
             Count flops,
             const Give& then) {
-    std::vector<ImageShape> shapes;
+    std::vector<ImageGrid> shapes;
     shapes.reserve(images.size());
     for (const auto& [t, h, w] : images) shapes.push_back({.t = t, .h = h, .w = w});
     StepInput input{.samples = samples, .tokens = tokens, .visual_tokens = visual_tokens};
@@ -251,6 +251,36 @@ void bind_monitor(py::module_& m) {
       .def_readwrite("tensor_rank", &World::tensor_rank)
       .def_readwrite("pipeline_stride", &World::pipeline_stride);
   using P = PythonMonitor;
+  py::class_<ModelSource>(m, "ModelSource")
+      .def(py::init([](std::string name,
+                       std::string config,
+                       std::string family,
+                       std::string trainable,
+                       std::string recompute,
+                       std::string attention,
+                       std::optional<bool> mtp,
+                       const std::string& dtype,
+                       std::optional<std::int64_t> parameters) {
+             return ModelSource{.name = std::move(name),
+                                .config = std::move(config),
+                                .family = std::move(family),
+                                .trainable = std::move(trainable),
+                                .recompute = std::move(recompute),
+                                .attention = std::move(attention),
+                                .mtp = mtp,
+                                .dtype = dtype_named(dtype),
+                                .parameters = parameters};
+           }),
+           py::kw_only(),
+           py::arg("name") = "",
+           py::arg("config") = "",
+           py::arg("family") = "",
+           py::arg("trainable") = "",
+           py::arg("recompute") = "",
+           py::arg("attention") = "",
+           py::arg("mtp") = py::none(),
+           py::arg("dtype"),
+           py::arg("parameters") = py::none());
   py::class_<P>(m, "Monitor", "The monitor as C++ has it.")
       .def(py::init<const Options&,
                     const PeakTable&,
@@ -263,7 +293,7 @@ void bind_monitor(py::module_& m) {
                     bool,
                     std::uintptr_t,
                     int,
-                    std::string,
+                    ModelSource,
                     const std::optional<std::string>&,
                     const std::function<std::int64_t()>&>(),
            py::arg("options"),
@@ -277,7 +307,7 @@ void bind_monitor(py::module_& m) {
            py::arg("replicated"),
            py::arg("exchange"),
            py::arg("devices"),
-           py::arg("details"),
+           py::arg("model_source"),
            py::arg("gpu") = py::none(),
            py::arg("known_work") = py::none())
       .def("begin", &P::begin, py::arg("samples"), py::arg("tokens"))
@@ -373,7 +403,7 @@ void bind_monitor(py::module_& m) {
     phases[py::str(std::string{to_string(static_cast<Phase>(i))})] = i;
   m.attr("phases") = phases;
   py::dict tags;
-  for (int i = 0; i <= static_cast<int>(StepTag::profile); ++i) {
+  for (std::size_t i = 0; i < step_tag_count; ++i) {
     tags[py::str(std::string{to_string(static_cast<StepTag>(i))})] = i;
   }
   m.attr("tags") = tags;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_recorder.h"
 
+#include <flopmeter/core/current_phase.h>
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -69,11 +71,6 @@ bool StepRecorder::enter(bool may_start) noexcept {
 void StepRecorder::open(State state, std::int64_t now) noexcept {
   state_ = state;
   now_.record = {};
-  now_.shape.group_count = 0;
-  now_.shape.image_count = 0;
-  now_.shape.too_many = false;
-  now_.shape.padded_length = 0;
-  now_.shape.signature = 0;
   now_.start_ns = now;
   now_.counted = false;
   phase_ns_ = {};
@@ -110,26 +107,26 @@ void StepRecorder::add_batch(const StepInput& input) noexcept {
   WideInt sum = 0;
   for (const std::int64_t length : input.sequence_lengths) {
     sum += length;
-    now_.shape.add_sequences(length, 1);
+    record.batch.add_sequences(length, 1);
   }
   const auto count = static_cast<std::int64_t>(input.sequence_lengths.size());
   if (count != 0) {
-    now_.shape.set_padded_length(input.padded_length);
+    record.batch.set_padded_length(input.padded_length);
     if (!input.samples) add(record.samples, count);
     if (!input.padded_tokens && input.padded_length > 0) {
       add(record.padded_tokens, clamped(WideInt{count} * input.padded_length));
     }
   } else if (input.tokens && input.samples && *input.samples > 0 &&
              *input.tokens % *input.samples == 0) {
-    now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
+    record.batch.add_sequences(*input.tokens / *input.samples, *input.samples);
   } else if (input.samples && !input.tokens) {
-    now_.shape.add_samples(*input.samples);
+    record.batch.add_samples(*input.samples);
   }
   add(record.tokens,
       input.tokens ? input.tokens
       : count != 0 ? std::optional{clamped(sum)}
                    : std::nullopt);
-  for (const ImageShape& grid : input.images) now_.shape.add_image(grid);
+  for (const ImageGrid& grid : input.images) record.batch.add_image(grid);
   if (has_batch(input)) {
     record.micro_batches = has_batch_ ? record.micro_batches + 1 : 1;
     has_batch_ = true;
@@ -139,7 +136,7 @@ void StepRecorder::add_batch(const StepInput& input) noexcept {
     record.model_flops_by_dtype[static_cast<std::size_t>(input.flops_dtype)] += flops;
     record.model_flops =
         Flops{record.model_flops.value_or(Flops{}).value + static_cast<WideInt>(flops)};
-    record.flops_source = FlopsProvenance::given;
+    record.flops_source = FlopsProvenance::user;
   }
 }
 
@@ -176,8 +173,8 @@ void StepRecorder::micro_batch(const StepInput& input) noexcept {
 
 void StepRecorder::start_counting() noexcept {
   if (source_ == nullptr) return;
-  const bool given = now_.record.flops_source == FlopsProvenance::given;
-  const bool wanted = !given && plan_.wants(process_steps_, now_.shape.signature);
+  const bool given = now_.record.flops_source == FlopsProvenance::user;
+  const bool wanted = !given && plan_.wants(process_steps_, now_.record.batch.signature());
   count(wanted);
   if (wanted && !counted_early_) before_ = source_->snapshot();
   now_.counted = wanted;
@@ -187,7 +184,7 @@ void StepRecorder::start_counting() noexcept {
 void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   StepRecord& record = now_.record;
   double cost_ns = calls_ * call_ns_;
-  if (record.flops_source == FlopsProvenance::given)
+  if (record.flops_source == FlopsProvenance::user)
     now_.counted = false;  // told after the count had begun
   if (now_.counted) {
     const FlopTotals work = source_->snapshot() - before_;
@@ -219,7 +216,7 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
     const double counting_ns = static_cast<double>(work.calls) * source_->nanoseconds_per_call();
     cost_ns += counting_ns;
     plan_.counted(process_steps_,
-                  now_.shape.signature,
+                  now_.record.batch.signature(),
                   counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
   }
   now_.backed_off = plan_.backed_off();
@@ -318,15 +315,6 @@ void StepRecorder::emit(std::int64_t now) noexcept {
     slot->end_ns = now;
     slot->counted = now_.counted;
     slot->backed_off = now_.backed_off;
-    const ShapeNote& from = now_.shape;
-    ShapeNote& to = slot->shape;
-    to.group_count = from.group_count;
-    to.image_count = from.image_count;
-    to.too_many = from.too_many;
-    to.padded_length = from.padded_length;
-    to.signature = from.signature;
-    std::copy_n(from.groups.begin(), from.group_count, to.groups.begin());
-    std::copy_n(from.images.begin(), from.image_count, to.images.begin());
     ring_.publish();
   } else {
     dropped_.fetch_add(1, std::memory_order_relaxed);

@@ -13,7 +13,7 @@
 #include "op_table.h"
 
 #include <flopmeter/core/communication.h>
-#include <flopmeter/core/phase.h>
+#include <flopmeter/core/current_phase.h>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
@@ -87,9 +87,9 @@ struct Inside {
 
 /// Books what comes beside the two sums that every call has: module, pending work, attention.
 [[gnu::noinline, gnu::cold]] void add_beside(const OpEntry& entry,
-                                              Dtype dtype,
-                                              PassAttribution attribution,
-                                              const Work& work);
+                                             Dtype dtype,
+                                             PassAttribution attribution,
+                                             const Work& work);
 
 /// Whether an optimizer computes for itself, as Muon and L-BFGS do: no work of the model.  A
 /// closure that it calls has gradients or runs backward.
@@ -100,9 +100,9 @@ inline bool is_optimizers(PassAttribution attribution) {
 
 /// Books what a call cost.  `factor` is the argument whose dtype the work has.
 inline void add_cost(const OpEntry& entry,
-                      c10::DeviceType device,
-                      const Arg& factor,
-                      const OpCost& cost) {
+                     c10::DeviceType device,
+                     const Arg& factor,
+                     const OpCost& cost) {
   const auto executed = static_cast<std::uint64_t>(cost.executed.value);
   AttentionPairs pairs = cost.pairs;
   // A product of activations that has an inner extent to sum over may be eager attention, mask

@@ -4,6 +4,7 @@
 #include "op_table.h"
 
 #include <flopmeter/catalog/op_rule.h>
+#include <flopmeter/core/current_phase.h>
 #include <flopmeter/torch/op_profiler.h>
 
 #include <ATen/core/Tensor.h>
@@ -68,9 +69,9 @@ struct Running {
 namespace {
 
 using torch_adapter::Clock;
-using torch_adapter::Running;
 using torch_adapter::RowKey;
 using torch_adapter::RowSum;
+using torch_adapter::Running;
 using torch_adapter::ThreadProfile;
 
 std::atomic<std::shared_ptr<Running>> running;
@@ -94,7 +95,7 @@ struct Frame : at::ObserverContext {
   bool node = false;
   bool in_backward = false;
   bool recompute = false;  // or a node in which one that does has run
-  bool compute = false;     // or inside one that is
+  bool compute = false;    // or inside one that is
   bool untold = false;     // what it is given does not tell its work
   bool across_devices = false;
   Phase phase = Phase::other;
@@ -149,7 +150,8 @@ void look_at_arguments(const at::RecordFunction& function, Frame& frame, Running
 /// The flop_cost of the outermost operator that has one, and the shapes it is for.
 void price_arguments(const at::RecordFunction& function, const OpRule& rule, Frame& frame) {
   const auto inputs = function.inputs();
-  frame.untold = rule.flop_cost == unknown_cost || std::any_of(inputs.begin(), inputs.end(), is_sparse);
+  frame.untold =
+      rule.flop_cost == unknown_cost || std::any_of(inputs.begin(), inputs.end(), is_sparse);
   if (frame.untold) return;
   torch_adapter::BoxedScratch scratch;
   std::vector<Arg> args;
@@ -354,9 +356,9 @@ OpProfile OpProfiler::stop() {
     result.calls += sum.calls;
     result.busy.value += sum.self;
   }
-  std::sort(result.rows.begin(), result.rows.end(), [](const OpProfileRow& a, const OpProfileRow& b) {
-    return a.self > b.self;
-  });
+  std::sort(result.rows.begin(),
+            result.rows.end(),
+            [](const OpProfileRow& a, const OpProfileRow& b) { return a.self > b.self; });
   return result;
 }
 

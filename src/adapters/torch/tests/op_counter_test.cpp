@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/core/phase.h>
+#include <flopmeter/core/current_phase.h>
 #include <flopmeter/torch/module_scope.h>
 #include <flopmeter/torch/op_counter.h>
 #include <flopmeter/torch/op_profiler.h>

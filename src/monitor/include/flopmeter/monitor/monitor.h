@@ -6,8 +6,8 @@
 #pragma once
 
 #include <flopmeter/core/exchange.h>
-#include <flopmeter/core/flop_estimator.h>
 #include <flopmeter/core/flop_counter.h>
+#include <flopmeter/core/flop_estimator.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/result.h>
 #include <flopmeter/core/sink.h>
@@ -16,8 +16,8 @@
 #include <flopmeter/monitor/options.h>
 #include <flopmeter/monitor/subscription.h>
 #include <flopmeter/telemetry/clock.h>
-#include <flopmeter/telemetry/hardware_counters.h>
 #include <flopmeter/telemetry/gpu_monitor.h>
+#include <flopmeter/telemetry/hardware_counters.h>
 
 #include <cstdint>
 #include <functional>
@@ -42,7 +42,7 @@ struct StepInput {
   StepTag tag = StepTag::train;
   std::span<const std::int64_t> sequence_lengths{};  ///< real length of each sequence
   std::int64_t padded_length = 0;
-  std::span<const ImageShape> images{};
+  std::span<const ImageGrid> images{};
   std::optional<Flops> flops{};  ///< the caller's own figure, used as it is
   Dtype flops_dtype = Dtype::bf16;
 };
@@ -64,7 +64,7 @@ struct DeviceMemory {
 
 /// What the monitor is connected to.  Everything pointed at must outlive the monitor.
 struct Connections {
-  FlopCounter* source = nullptr;        ///< counts; none: no counting
+  FlopCounter* source = nullptr;       ///< counts; none: no counting
   FlopEstimator* estimator = nullptr;  ///< estimates; none: no estimate
   Exchange* exchange = nullptr;        ///< for the broadcast of rank 0's measurement
   PeakTable peaks;
@@ -74,8 +74,7 @@ struct Connections {
   int devices = 1;          ///< that this rank's work runs on
   std::function<DeviceMemory()> device_memory;  ///< asked on the writing thread
   std::vector<std::unique_ptr<Sink>> sinks;     ///< beside those of the options
-  std::string
-      run_json_extra;  ///< JSON object with what else run.json should hold about model and layout
+  ModelSource model_source;  ///< stored in run.json, so that the run can be recounted
   std::function<void(const std::string&)>
       warn;  ///< one line of text, at most one of a kind; else stderr
   Clock clock;

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <flopmeter/core/finding.h>
-#include <flopmeter/runstore/run_directory.h>
 #include <flopmeter/report/live_totals.h>
+#include <flopmeter/runstore/run_directory.h>
 
 #include <cstddef>
 #include <string>
@@ -20,7 +20,7 @@ struct FrameSize {
 };
 
 struct FrameContent {
-  const RunDescription& run;
+  const RunMetadata& run;
   const LiveTotals& totals;
   const std::vector<Finding>& findings;  ///< largest first
   double now_unix = 0;
