@@ -36,7 +36,7 @@ check_unit() {
 # With sanitizers: the modules that own memory, threads, and files. FLOPMETER_LONG=1: all modules.
 check_dev() {
   if [ "${FLOPMETER_LONG:-0}" = 1 ]; then build_and_test dev; return; fi
-  local modules=(core http telemetry runstore sinks analysis monitor)
+  local modules=(core http telemetry sinks analysis monitor)
   cmake --preset dev && cmake --build --preset dev -j "$jobs" --target $(printf "flopmeter_%s_tests " "${modules[@]}") &&
     ctest --preset dev -j "$jobs" "${skip_long_ctest[@]}" -L "^($(IFS='|'; echo "${modules[*]}"))$"
 }

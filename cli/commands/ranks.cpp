@@ -26,7 +26,7 @@ std::string seconds_text(double seconds) {
   return duration(Seconds{seconds});
 }
 
-/// What concerns people first: verdicts, then the slowest.
+/// Ranks with a verdict first, then the slowest.
 std::vector<RankSummary> worst_first(const MergedRun& merged) {
   std::vector<RankSummary> ranks = merged.ranks;
   if (ranks.size() <= most_rows) return ranks;
@@ -68,7 +68,7 @@ struct MiddleRank {
     for (std::size_t i = 0; i < phase_count; ++i) phases[i] = middle_of(std::move(seconds[i]));
   }
 
-  /// Where a rank loses most of its time against it; empty where no phase tells.
+  /// Phase with the largest excess over the median; empty if there is none.
   [[nodiscard]] std::string longest_phase(const RankSummary& rank) const {
     std::size_t longest = 0;
     double excess = 0;
@@ -90,14 +90,14 @@ std::string verdict_text(const RankSummary& rank, const MiddleRank& middle) {
       return "";
     case Verdict::slow:
       return warning("slow: " + text_or_unknown(rank.score.relative, percent) +
-                     " of the middle rank's speed" + middle.longest_phase(rank));
+                     " of the median speed" + middle.longest_phase(rank));
     case Verdict::late:
-      return warning("late: the others wait " + text_or_unknown(rank.score.lead, seconds_text) +
-                     " a step for it" + middle.longest_phase(rank));
+      return warning("late: other ranks wait " + text_or_unknown(rank.score.lead, seconds_text) +
+                     " per step for it" + middle.longest_phase(rank));
     case Verdict::behind:
-      return warning("behind: the middle rank is at step " + std::to_string(middle.last_step));
+      return warning("behind: the median rank is at step " + std::to_string(middle.last_step));
     case Verdict::missing:
-      return warning("missing: wrote no step");
+      return warning("missing: no records");
   }
   return "";
 }
@@ -119,8 +119,8 @@ std::string rank_table(const MergedRun& merged) {
   }
   std::string text = table.text();
   if (merged.ranks.size() > most_rows)
-    text +=
-        dim("  and " + std::to_string(merged.ranks.size() - most_rows) + " more; --json has all\n");
+    text += dim("  and " + std::to_string(merged.ranks.size() - most_rows) +
+                " more; use --json for all\n");
   return text;
 }
 
@@ -144,11 +144,11 @@ std::string world_text(const MergedRun& merged) {
   table.row({"ranks", std::to_string(merged.world_size)});
   table.row({"steps",
              grouped(totals.complete_steps) + " complete, " + grouped(totals.incomplete_steps) +
-                 " without some ranks"});
+                 " incomplete"});
   table.row({"MFU", text_or_unknown(totals.mfu, percent)});
-  table.row({whole ? "model FLOPs" : "model FLOPs of those that wrote",
+  table.row({whole ? "model FLOPs" : "model FLOPs (reported ranks)",
              flops(whole ? totals.model_flops : totals.reported_model_flops)});
-  table.row({whole ? "hardware FLOPs" : "hardware FLOPs of those that wrote",
+  table.row({whole ? "hardware FLOPs" : "hardware FLOPs (reported ranks)",
              flops(whole ? totals.hardware_flops : totals.reported_hardware_flops)});
   table.row({"tokens", count(totals.tokens)});
   table.row({"tokens/s", text_or_unknown(totals.tokens_per_second, si)});
@@ -164,7 +164,7 @@ std::string world_text(const MergedRun& merged) {
       slow.push_back(rank.rank);
   }
   if (!slow.empty()) table.row({"slow or late", warning(list_of(slow))});
-  for (const std::string& signal : merged.missing_signals) table.row({"not known", signal});
+  for (const std::string& signal : merged.missing_signals) table.row({"unknown", signal});
   for (const std::string& note : merged.notes) table.row({"note", note});
   return table.text();
 }
@@ -177,8 +177,7 @@ std::function<Exit()> set_up(Arguments& app) {
   };
   auto arguments = std::make_shared<Arguments>();
   app.add_option("directory", arguments->directory, "run directory")->required();
-  app.add_option(
-         "--window", arguments->window, "steps that are judged together; else the log interval")
+  app.add_option("--window", arguments->window, "steps per window (default: the log interval)")
       ->check(check_positive_integer);
   app.add_flag("--json", arguments->json, "as JSON");
   return [arguments]() -> Exit {
@@ -195,7 +194,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_ranks{
     .name = "ranks",
-    .help = "All ranks of a run: totals of the world, the slow and the missing",
+    .help = "Merge all ranks of a run; find stragglers and missing ranks",
     .order = 40,
     .set_up = set_up};
 

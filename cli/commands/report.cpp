@@ -21,7 +21,7 @@ struct Options {
   bool json = false;
 };
 
-/// Written beside its place and then moved there, so that nobody ever opens half a page.
+/// Writes a temporary file and renames it, so that readers never see a partial page.
 Result<void> write_file(const std::string& path, std::string_view text) {
   const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
   std::FILE* file = std::fopen(temporary.c_str(), "wbxe");
@@ -56,19 +56,18 @@ Exit run(const Options& options) {
 
 std::function<Exit()> set_up(Arguments& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("dir", options->directory, "run directory, as the monitor writes it")->required();
-  app.add_option("-o,--output", options->output, "where the page goes; - for standard output")
+  app.add_option("dir", options->directory, "run directory")->required();
+  app.add_option("-o,--output", options->output, "output file; - for standard output")
       ->capture_default_str();
-  app.add_flag("--json", options->json, "what the page shows, as JSON on standard output");
+  app.add_flag("--json", options->json, "print the data of the page as JSON");
   return [options] { return run(*options); };
 }
 
 }  // namespace
 
-extern constinit const Command command_report{
-    .name = "report",
-    .help = "Writes a run as one self-contained HTML page",
-    .order = 12,
-    .set_up = set_up};
+extern constinit const Command command_report{.name = "report",
+                                              .help = "Write a run as a self-contained HTML page",
+                                              .order = 12,
+                                              .set_up = set_up};
 
 }  // namespace flopmeter

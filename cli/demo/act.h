@@ -30,7 +30,7 @@ struct ActResult {
   double last_loss = 0;
 };
 
-/// Trains, shows a live line, and says how it went.
+/// Trains, shows a live line, and returns the result.
 Result<ActResult> play(const Act& act);
 
 }  // namespace flopmeter::demo

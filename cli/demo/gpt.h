@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small GPT, as one would write it with LibTorch.  Nothing in it knows that it is watched.
+// A small GPT in plain LibTorch, without flopmeter code.
 #pragma once
 
 #include <torch/torch.h>

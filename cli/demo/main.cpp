@@ -19,7 +19,7 @@ namespace {
 using namespace flopmeter;        // NOLINT(google-build-using-namespace)
 using namespace flopmeter::demo;  // NOLINT(google-build-using-namespace)
 
-/// What this machine reaches on a large product: the honest denominator for a CPU.
+/// Measured matmul rate of this machine, the denominator for a CPU.
 PeakTable measured_peaks(double budget) {
   PeakTable table{.device = "this CPU",
                   .source = "measured: large matmuls through torch, just now"};
@@ -36,18 +36,18 @@ std::string rate(const PeakTable& peaks, Dtype dtype) {
   return std::string{to_string(dtype)} + " " + (peak ? si(peak->value) + "FLOP/s" : "n/a");
 }
 
-/// What the diagnosis makes of a run that has just ended.
+/// Prints the diagnosis of a finished run.
 void explain(const std::string& program, const std::string& directory) {
   const auto run = open_run(directory);
   if (!run || (*run).ranks().empty()) return;
   const auto diagnosis = diagnose(read_evidence(*run));
   if (!diagnosis || (*diagnosis).findings.empty()) return;
-  say("\nwhy act 1 was slow (" + program + " diagnose " + directory + "):");
+  print_line("\nwhy the baseline was slow (" + program + " diagnose " + directory + "):");
   for (const Finding& finding : (*diagnosis).findings) {
-    say("  " + finding.rule +
-        (finding.share ? " costs " + percent(*finding.share) + " of the time: " : ": ") +
-        finding.summary);
-    say("    recommendation: " + finding.recommendation);
+    print_line("  " + finding.rule +
+               (finding.share ? " costs " + percent(*finding.share) + " of the time: " : ": ") +
+               finding.summary);
+    print_line("    recommendation: " + finding.recommendation);
   }
 }
 
@@ -55,16 +55,17 @@ void summary(const ActResult& bad,
              const ActResult& good,
              const std::string& program,
              const std::string& directory) {
-  say("");
-  say("MFU " + percent(bad.mfu) + " -> " + percent(good.mfu) + ", " +
-      grouped(static_cast<WideInt>(bad.tokens_per_second)) + " -> " +
-      grouped(static_cast<WideInt>(good.tokens_per_second)) + " tokens/s, waiting for data " +
-      percent(bad.data_share) + " -> " + percent(good.data_share) + " of the time");
-  say("records, logs and TensorBoard files: " + directory + "/{slow,tuned}");
-  say("what changed, by cause: " + program + " compare " + directory + "/slow " + directory +
-      "/tuned");
-  say("as a page: " + program + " report " + directory + "/slow -o report.html");
-  say("next, your own training: " + program + " run -- python train.py");
+  print_line("");
+  print_line("MFU " + percent(bad.mfu) + " -> " + percent(good.mfu) + ", " +
+             grouped(static_cast<WideInt>(bad.tokens_per_second)) + " -> " +
+             grouped(static_cast<WideInt>(good.tokens_per_second)) +
+             " tokens/s, waiting for data " + percent(bad.data_share) + " -> " +
+             percent(good.data_share) + " of the time");
+  print_line("records, logs, and TensorBoard files: " + directory + "/{slow,tuned}");
+  print_line("changes by cause: " + program + " compare " + directory + "/slow " + directory +
+             "/tuned");
+  print_line("HTML report: " + program + " report " + directory + "/slow -o report.html");
+  print_line("monitor your own training: " + program + " run -- python train.py");
 }
 
 int fail(const Error& error) {
@@ -75,26 +76,26 @@ int fail(const Error& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Trains a small GPT for real, first badly, then well", "flopmeter-demo"};
+  CLI::App app{"Train a small GPT twice, misconfigured and tuned", "flopmeter-demo"};
   std::string directory = "logs/demo";
   std::string program = "flopmeter";
   double seconds = 25;
-  app.add_option("--dir", directory, "where the run directories go")->capture_default_str();
-  app.add_option("--seconds", seconds, "length of each of the two runs")->capture_default_str();
+  app.add_option("--dir", directory, "parent of the run directories")->capture_default_str();
+  app.add_option("--seconds", seconds, "duration of each run in seconds")->capture_default_str();
   app.add_option("--program", program, "the program that the hints name")->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  say("measuring what this machine can do at best ...");
+  print_line("measuring the peak of this machine ...");
   const PeakTable peaks = measured_peaks(seconds / 15);
-  say("  " + rate(peaks, Dtype::fp32) + ", " + rate(peaks, Dtype::bf16));
+  print_line("  " + rate(peaks, Dtype::fp32) + ", " + rate(peaks, Dtype::bf16));
   const auto fp32 = peaks.peak(Dtype::fp32);
   const auto bf16 = peaks.peak(Dtype::bf16);
   const bool use_bf16 = fp32 && bf16 && bf16->value > 1.5 * fp32->value;
 
-  say("\nact 1: a slow loader, one sequence a step, fp32");
+  print_line("\nbaseline: a slow loader, one sequence per step, fp32");
   const auto bad = play({.name = "slow",
                          .batch = 1,
                          .loader_delay = std::chrono::milliseconds{40},
@@ -102,8 +103,8 @@ int main(int argc, char** argv) {
                          .directory = directory + "/slow",
                          .peaks = peaks});
   if (!bad) return fail(bad.error());
-  say(std::string{"\nact 2: data at hand, sixteen sequences a step, "} +
-      (use_bf16 ? "bf16" : "still fp32, which is as fast as bf16 here"));
+  print_line(std::string{"\ntuned: preloaded data, sixteen sequences per step, "} +
+             (use_bf16 ? "bf16" : "still fp32, which is as fast as bf16 here"));
   const auto good = play({.name = "tuned",
                           .batch = 16,
                           .bf16 = use_bf16,

@@ -27,7 +27,7 @@ void LiveLine::end() {
   shown_tenths_ = -1;
 }
 
-void say(const std::string& line) {
+void print_line(const std::string& line) {
   std::puts(line.c_str());
   std::fflush(stdout);
 }

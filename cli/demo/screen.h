@@ -17,6 +17,6 @@ class LiveLine {
   int shown_tenths_ = -1;
 };
 
-void say(const std::string& line);
+void print_line(const std::string& line);
 
 }  // namespace flopmeter::demo

@@ -69,7 +69,7 @@ double median_time(const std::function<void()>& work, double budget) {
   return times[times.size() / 2];
 }
 
-/// What products as small as those of small models and batches reach.
+/// Rates of matmuls as small as those of small models and batches.
 std::vector<ShapeRate> measure_shapes(Dtype dtype, at::ScalarType type, double budget) {
   std::vector<ShapeRate> shapes;
   for (const std::int64_t width : {64, 256, 1024}) {

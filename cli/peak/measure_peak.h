@@ -13,11 +13,11 @@ namespace flopmeter {
 
 using PeakProgress = std::function<void(Dtype dtype, std::int64_t size, FlopsPerSecond rate)>;
 
-/// Sweeps sizes for about `budget` and takes the best median; empty where torch has no such product
+/// Sweeps sizes for about `budget` and takes the best median; empty if torch has no such matmul
 /// here.
 std::optional<MeasuredPeak> measure_peak(Dtype dtype, Seconds budget, const PeakProgress& progress);
 
-/// Bytes a second that copying a tensor too large for any cache reads and writes.
+/// Bytes read and written per second by a copy of a tensor that exceeds all caches.
 double measure_memory_speed(Seconds budget);
 
 /// Threads that torch computes with, and its version: what a measurement holds for.

@@ -19,7 +19,7 @@ _HUGGING_FACE = {"BatchEncoding", "BatchFeature"}
 
 
 class Batch(NamedTuple):
-    """What is known about a batch."""
+    """Known properties of a batch."""
 
     samples: int | None = None
     tokens: int | None = None
@@ -117,8 +117,8 @@ def _inspect(batch: Any) -> tuple[Batch | None, bool]:
     if type(batch) in (list, tuple) or _is_named_tuple(batch):
         by_shape = True
         for part in batch[:_MOST_PARTS]:
-            found, alike = _inspect(part)
-            by_shape = by_shape and alike
+            found, part_by_shape = _inspect(part)
+            by_shape = by_shape and part_by_shape
             if found is not None:
                 return found, by_shape
         return None, by_shape

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``flopmeter.count()``: exact counts of whatever runs inside, in any thread."""
+"""``flopmeter.count()``: exact FLOPs of a code block, in all threads."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """Work of one operator or module."""
+    """FLOPs of one operator or module."""
 
     name: str
     dtype: str
-    phase: str  # forward, backward or recompute
+    phase: str  # forward, backward, or recompute
     calls: int
     executed: int
     model: int
@@ -35,12 +35,12 @@ class PassFlops(NamedTuple):
 
     @property
     def executed(self) -> int:
-        """All of it."""
+        """Sum over the passes."""
         return self.forward + self.backward + self.recompute
 
 
 class Count:
-    """What ran in a ``with flopmeter.count() as c:`` block; readable inside it and after it."""
+    """FLOPs of a ``with flopmeter.count() as c:`` block; readable inside and after the block."""
 
     def __init__(self, modules: torch.nn.Module | Mapping[str, torch.nn.Module] | None = None) -> None:
         self._modules = modules
@@ -50,7 +50,7 @@ class Count:
 
     def __enter__(self) -> Count:
         if self._counter is not None:
-            raise RuntimeError("flopmeter.count(): this count was used already; make a new one")
+            raise RuntimeError("flopmeter.count(): a count can be used only once; create a new one")
         adapter = torch_adapter()
         if self._modules is not None:
             self._hooks = ModuleHooks(adapter, self._modules)
@@ -74,22 +74,22 @@ class Count:
 
     @property
     def model_flops(self) -> int:
-        """MFU's numerator: what the model's forward and backward need; recompute left out."""
+        """Numerator of MFU: forward and backward without recomputation."""
         return self._counts()["model_flops"]
 
     @property
     def hardware_flops(self) -> int:
-        """HFU's numerator: everything the kernels did, recompute included."""
+        """Numerator of HFU: all executed FLOPs, including recomputation."""
         return self._counts()["hardware_flops"]
 
     @property
     def executed(self) -> int:
-        """FLOPs that ran, op by op."""
+        """Executed FLOPs."""
         return self._counts()["executed"]
 
     @property
     def forward(self) -> int:
-        """Executed FLOPs outside of any backward."""
+        """Executed FLOPs outside backward passes."""
         return self._counts()["forward"]
 
     @property
@@ -99,37 +99,37 @@ class Count:
 
     @property
     def recompute(self) -> int:
-        """Executed FLOPs of activations computed once more for a backward."""
+        """Executed FLOPs of recomputed activations."""
         return self._counts()["recompute"]
 
     @property
     def calls(self) -> int:
-        """Operators counted."""
+        """Number of counted operator calls."""
         return self._counts()["calls"]
 
     @property
     def attention_pairs(self) -> str:
-        """How attention's (query, key) pairs are known: exact, full, unknown, or none without attention."""
+        """How exact the (query, key) pairs of attention are: exact, full, unknown, or none without attention."""
         return self._counts()["attention_pairs"]
 
     @property
     def unknown_ops(self) -> dict[str, int]:
-        """Calls of operators that were seen but could not be supported."""
+        """Calls of operators with unsupported arguments."""
         return self._counts()["unknown_ops"]
 
     @property
     def hidden_kernels(self) -> list[str]:
-        """Kernels that torch.compile has made whose FLOPs no count sees, those of ``flex_attention`` for example."""
+        """Kernels of torch.compile whose FLOPs cannot be counted, such as those of ``flex_attention``."""
         return hidden_kernels()
 
     @property
     def by_dtype(self) -> dict[str, int]:
-        """Executed FLOPs by the dtype they were computed in."""
+        """Executed FLOPs by compute dtype."""
         return self._counts()["by_dtype"]
 
     @property
     def rows(self) -> list[Row]:
-        """Everything by operator, dtype and pass."""
+        """FLOPs by operator, dtype, and pass."""
         return [Row(*row) for row in self._counts()["op_rows"]]
 
     @property
@@ -142,7 +142,7 @@ class Count:
 
     @property
     def by_module(self) -> dict[str, PassFlops]:
-        """Executed FLOPs of each module's own work, its children's left out; see ``count(modules=)``."""
+        """Executed FLOPs of each module without its children; see ``count(modules=)``."""
         return {("" if name == ROOT else name): flops for name, flops in self._by_module().items() if name}
 
     @property
@@ -167,8 +167,8 @@ class Count:
 
 
 def count(modules: torch.nn.Module | Mapping[str, torch.nn.Module] | None = None) -> Count:
-    """Count what runs inside ``with flopmeter.count() as c:``, in any thread.
+    """Count the FLOPs of ``with flopmeter.count() as c:``, in all threads.
 
-    ``modules``: a model (or several by name) whose modules the work is to be attributed to, in ``c.by_module``.
+    ``modules``: a model (or several by name) to attribute the FLOPs to, in ``c.by_module``.
     """
     return Count(modules)

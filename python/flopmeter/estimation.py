@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``flopmeter.estimate()``: FLOPs, parameters, time at peak and MFU of a model, from its configuration alone."""
+"""``flopmeter.estimate()``: FLOPs, parameters, ideal step time, and MFU of a model from its configuration."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def estimate(
     forward_only: bool = False,
     mtp: bool | None = None,
 ) -> dict[str, Any]:
-    """The object that ``flopmeter estimate --json`` prints; FLOPs are exact integers, unknown is None.
+    """The object that ``flopmeter estimate --json`` prints; FLOPs are exact integers, unknown values are None.
 
-    ``model``: a well-known name, a config.json or its folder, a dict, a Hugging Face config or model.
-    Without ``seq_len`` the longest that the configuration speaks of, else 2048.
+    ``model``: a model name, a config.json or its folder, a dict, a Hugging Face config or model.
+    Default of ``seq_len``: the maximum of the configuration, else 2048.
     """
     if seq_lens is not None and (seq_len is not None or batch != 1):
-        raise ValueError("estimate: give either seq_lens or seq_len and batch")
+        raise ValueError("estimate: specify either seq_lens or seq_len and batch")
     if step_time is not None and tokens_per_second is not None:
-        raise ValueError("estimate: give either step_time or tokens_per_second")
+        raise ValueError("estimate: specify either step_time or tokens_per_second")
     found, longest = find_model(model)
     sequences = [(int(n), 1) for n in seq_lens] if seq_lens is not None else [(seq_len or longest or 2048, batch)]
     dtype = _flopmeter.dtype_name(str(dtype))
@@ -50,7 +50,7 @@ def estimate(
         known = ", ".join(peaks.peaks)
         raise ValueError(
             f"no {dtype} peak is published for {peaks.device}{f' (known: {known})' if known else ''}; "
-            "give peak_tflops= or another dtype"
+            "specify peak_tflops= or another dtype"
         )
     training = _flopmeter.Training(trainable, recompute, attention, forward_only, mtp)
     text = _flopmeter.estimate_json(

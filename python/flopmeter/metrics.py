@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flopmeter.monitor import Monitor
 
-_WAIT_SECONDS = 0.05  # at most, if the writing thread is late; it is asked to flush
+_WAIT_SECONDS = 0.05  # maximum time to wait for the writer thread to flush
 
 
 def _weighted_mean(records: Sequence[dict[str, Any]], name: str) -> float | None:
@@ -22,7 +22,7 @@ def _weighted_mean(records: Sequence[dict[str, Any]], name: str) -> float | None
 
 
 def perf_metrics(*records: dict[str, Any]) -> dict[str, float]:
-    """The metrics of one record, or the means of several; unknown values are left out."""
+    """The metrics of one record, or the means of several; unknown values are omitted."""
     if not records:
         return {}
     step_time = sum(record["step_seconds"] for record in records) / len(records)
@@ -62,5 +62,5 @@ class Window:
         return records
 
     def metrics(self, wait: float = _WAIT_SECONDS) -> dict[str, float]:
-        """The metrics over these steps; unknown values are left out."""
+        """The metrics over these steps; unknown values are omitted."""
         return perf_metrics(*(record for record in self._records(wait) if record["tag"] == "train"))

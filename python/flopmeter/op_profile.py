@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``flopmeter.profile()``: every operator that ran inside, with its own time.  Slow: for a step now and then."""
+"""``flopmeter.profile()``: times of all operators in a code block. It is slow: use it for single steps."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from flopmeter.torch.adapter import torch_adapter
 
 
 class OpProfileRow(NamedTuple):
-    """Calls of one operator on arguments of about one size."""
+    """Calls of one operator on arguments of about the same size."""
 
     name: str
     kind: str  # compute, memory, tiny, or unknown
     calls: int
     self_seconds: float  # without the operators it called
-    elements: int  # of its largest argument, to the power of two below
+    elements: int  # of its largest argument, rounded down to a power of two
     backward: bool
 
 
 class OpProfiler:
-    """What a ``with flopmeter.profile() as s:`` block saw; readable after it."""
+    """Operators of a ``with flopmeter.profile() as s:`` block; readable after the block."""
 
     def __init__(self, tiny_seconds: float) -> None:
         self._tiny_seconds = tiny_seconds
@@ -39,17 +39,17 @@ class OpProfiler:
 
     @property
     def rows(self) -> list[OpProfileRow]:
-        """Longest self time first."""
+        """Rows sorted by self time, longest first."""
         return [OpProfileRow(*row) for row in self._result["rows"]]
 
     @property
     def wall_seconds(self) -> float:
-        """From beginning to end."""
+        """Wall time of the block."""
         return self._result["wall_seconds"]
 
     @property
     def busy_seconds(self) -> float:
-        """Self time of all operators, over all threads."""
+        """Self time of all operators in all threads."""
         return self._result["busy_seconds"]
 
     def seconds(self, kind: str) -> float:
@@ -58,7 +58,7 @@ class OpProfiler:
 
     @property
     def unknown_ops(self) -> dict[str, float]:
-        """Operators that may bear FLOPs and have no rule, with their share of all operators' time."""
+        """Operators that may have FLOPs but have no rule, with their share of the time of all operators."""
         shares: dict[str, float] = {}
         for row in self.rows:
             if row.kind == "unknown":
@@ -67,5 +67,5 @@ class OpProfiler:
 
 
 def profile(tiny_seconds: float = 10e-6) -> OpProfiler:
-    """Watch every operator that runs inside ``with flopmeter.profile() as s:``, in any thread."""
+    """Profile all operators in ``with flopmeter.profile() as s:``, in all threads."""
     return OpProfiler(tiny_seconds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Costs for operators that the catalog does not know."""
+"""FLOP costs for operators that are not in the catalog."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from flopmeter.torch.adapter import torch_adapter
 
 
 def register_op(name: str, rule: Callable[..., int | None]) -> None:
-    """Price the dispatcher operator ``name`` (``"mylib::fused_mlp"``) with ``rule``, from now on.
+    """Register ``rule`` as the FLOP cost of the dispatcher operator ``name`` (``"mylib::fused_mlp"``).
 
-    ``rule`` is called after each call of the operator with the operator's arguments in order: a tuple of
-    extents for a tensor, a tuple for a list, a list of extents for a list of tensors, an int for an int or bool,
-    None for anything else; where it has a
-    parameter ``out_shape`` also with the extents of the first result.  It returns FLOPs (a multiply-add is
-    two), or None where it cannot tell: such calls appear in ``unknown_ops``.
+    ``rule`` is called after each call of the operator with its arguments in order: a tuple of extents for a tensor, a tuple
+    for a list, a list of extents for a list of tensors, an int for an int or bool, None for other types. If it has a
+    parameter ``out_shape``, it also gets the extents of the first result. It returns FLOPs (a multiply-add is two), or None
+    if they are unknown: such calls appear in ``unknown_ops``.
     """
-    import inspect  # slow to load, and only needed here
+    import inspect  # slow to import, and only needed here
 
     wants_output = "out_shape" in inspect.signature(rule).parameters
 

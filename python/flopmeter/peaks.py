@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the work is set against: a given peak, else a measured one, else the catalog's, else the CPU's formula, else none."""
+"""The peak: specified by the user, else measured, else from the catalog, else from the CPU formula, else none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flopmeter._flopmeter import PeakTable
 
 
 def given(tflops: Any, device: str = "given") -> PeakTable:
-    """One peak for every dtype: the caller says what the run is to be measured by."""
+    """One peak for all dtypes."""
     try:
         peak = float(tflops)
     except (TypeError, ValueError):
@@ -22,13 +22,13 @@ def given(tflops: Any, device: str = "given") -> PeakTable:
 
 
 def measured() -> PeakTable | None:
-    """What ``flopmeter peak`` measured on this processor with torch's number of threads; None where it did not."""
+    """Result of ``flopmeter peak`` for this processor and the number of threads of torch; None if there is none."""
     torch = sys.modules.get("torch")
     return _flopmeter.measured_peaks(torch.get_num_threads() if torch else None)
 
 
 def torch_device_name(device: Any = None) -> str | None:
-    """The name that torch's driver gives the device; None for a CPU.  Starts no driver that does not run yet."""
+    """Name of the device from torch; None for a CPU. Does not initialize a driver."""
     torch = sys.modules.get("torch")
     if torch is None:
         return None
@@ -51,15 +51,15 @@ def _is_torch_device(device: Any) -> bool:
 def find_peaks(
     device: Any = None, peak_tflops: float | str | None = None, sparse: bool = False, measured_first: bool = True
 ) -> PeakTable:
-    """The peaks of ``device`` by dtype, with their source; an empty table where nothing is known.
+    """The peaks of ``device`` by dtype, with their source; an empty table if they are unknown.
 
-    ``device``: a name of the catalog ("h100"), a torch device, "cpu", or None for the one that torch uses.
+    ``device``: a name of the catalog ("h100"), a torch device, "cpu", or None for the device that torch uses.
     ``peak_tflops``: TFLOP/s of one device, or "measured".
     """
     if peak_tflops == "measured":
         table = measured()
         if table is None:
-            raise ValueError("peak_tflops='measured': nothing was measured on this machine yet; run: flopmeter peak")
+            raise ValueError("peak_tflops='measured': no measured peak for this machine; run: flopmeter peak")
         return table
     if peak_tflops is not None:
         return given(peak_tflops, str(device) if device is not None else "given")

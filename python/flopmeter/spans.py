@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``monitor.step()``, ``monitor.phase()``, and ``monitor.stage()`` return for a with statement."""
+"""Context managers of ``monitor.step()``, ``monitor.phase()``, and ``monitor.stage()``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that a training loop passes, in whatever type."""
+"""Numbers from a training loop, in any type."""
 
 from __future__ import annotations
 

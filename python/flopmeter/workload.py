@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a monitor has to know about the work: model, training, device, dtype, peaks, and the counter."""
+"""Description of the work for the monitor: model, training, device, dtype, peaks, and counter."""
 
 from __future__ import annotations
 

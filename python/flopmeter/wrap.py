@@ -23,7 +23,7 @@ class Wrapped(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         emit = self._monitor.emit
-        # Without hooks, gradients say nothing: each batch is a step.
+        # Without hooks, gradients cannot be observed: each batch is a step.
         policy = "per_optimizer_step" if self._monitor.hooks is not None else "per_batch"
         replies = emit("loop_begin", policy=policy, gradients=policy == "per_batch" or gradients_enabled())
         if "not_training" in (replies or ()):

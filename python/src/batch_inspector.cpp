@@ -67,7 +67,7 @@ bool BatchInspector::add_to_key(PyObject* value, int depth) noexcept {
     }
     return true;
   }
-  // Numbers and text say nothing about a batch; other types have to be inspected each time.
+  // Numbers and text do not describe a batch; other types have to be inspected each time.
   return value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) ||
          PyFloat_CheckExact(value) || PyUnicode_CheckExact(value);
 }

@@ -107,7 +107,8 @@ void bind_estimate(py::module_& m) {
                              [](const Model& model) { return !model.bare_parameters.has_value(); })
       .def_property_readonly(
           "parameters", [](const Model& model) { return exact(count_parameters(model).total); });
-  py::class_<Training>(m, "Training", "What a training step does besides what the model is.")
+  py::class_<Training>(
+      m, "Training", "Properties of a training step that are not part of the model.")
       .def(py::init(&training_of),
            py::arg("trainable") = "all",
            py::arg("recompute") = "none",

@@ -59,7 +59,8 @@ void bind_peaks(py::module_& m) {
         return *std::move(table);
       },
       py::arg("threads"),
-      "What `flopmeter peak` found on this processor with so many threads; None where it did not.");
+      "Result of `flopmeter peak` for this processor and number of threads; None if there is "
+      "none.");
   m.def("cpu_peaks", [] { return cpu_peak(take(read_cpu_info())); });
   m.def(
       "dtype_name",

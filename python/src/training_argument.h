@@ -10,7 +10,7 @@
 
 namespace flopmeter {
 
-/// What a training step does, from the words that Python and the command line share.
+/// Parses the properties of a training step that Python and the CLI share.
 Training training_of(const std::string& trainable,
                      const std::string& recompute,
                      const std::string& attention,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An independent count: a dispatch mode that looks at each operator's tensors and multiplies extents itself."""
+"""An independent counter: a dispatch mode that computes FLOPs from the shapes of each operator's tensors."""
 
 import math
 
@@ -60,7 +60,7 @@ def _price(func, args, kwargs, out):
 
 
 class BruteForce(TorchDispatchMode):
-    """Total FLOPs of everything that runs inside, as ``flops``."""
+    """Total FLOPs of all operators in the block, as ``flops``."""
 
     def __init__(self):
         super().__init__()

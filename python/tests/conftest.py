@@ -20,7 +20,7 @@ def seed():
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """An offline run of the real W&B."""
+    """An offline W&B run."""
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron-LM's own formula for the FLOPs of a step, to set the model of its arguments against."""
+"""Megatron-LM's formula for the FLOPs of a step, to compare with the model of its arguments."""
 
-# A small model's arguments.
+# Arguments of a small model.
 SMALL = {
     "num_layers": 4,
     "hidden_size": 64,
@@ -22,7 +22,7 @@ LATENT = {
 
 
 def megatron_flops(a, batch):
-    """num_floating_point_operations() of Megatron-LM, norms left out: its formulas for attention, MLP, experts, logits."""
+    """num_floating_point_operations() of Megatron-LM without norms: attention, MLP, experts, logits."""
     get = lambda name, otherwise: otherwise if getattr(a, name, None) is None else getattr(a, name)  # noqa: E731
     tokens, pairs = batch * a.seq_length, batch * a.seq_length**2
     h, n, layers = a.hidden_size, a.num_attention_heads, a.num_layers

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads back what a monitor wrote."""
+"""Reads the records of a monitor."""
 
 import json
 from pathlib import Path
 
 
 def records(directory, tag=None):
-    """Records of the newest start in a run directory, in order; only those with the tag, if one is given.
+    """Records of the newest start in a run directory, in order; with ``tag``, only those.
 
-    A profiled step is a training step.
+    A profiled step counts as a training step.
     """
     files = sorted(Path(directory).glob("records_*.rank*.jsonl"))
     assert files, f"no records in {directory}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPT small enough to train in a test, with eager attention, and the closed form of its step."""
+"""A small GPT with eager attention and the closed form of its step."""
 
 import torch
 import torch.nn.functional as F
@@ -46,7 +46,7 @@ class SmallGpt(nn.Module):
 
 
 def step_flops(model, batch):
-    """Forward and backward: 3 x (24 T d^2 + 4 T s d a layer, 2 T d V for the head)."""
+    """Forward and backward: 3 x (24 T d^2 + 4 T s d per layer, 2 T d V for the head)."""
     tokens = batch * model.length
     layer = 24 * tokens * model.width**2 + 4 * tokens * model.length * model.width
     return 3 * (len(model.blocks) * layer + 2 * tokens * model.width * model.vocabulary)

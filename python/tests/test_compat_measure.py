@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.compat: what a measurement on a dummy batch runs, what it leaves alone, and how mode smart spares it."""
+"""flopmeter.compat: measurement on a dummy batch, its side effects, and mode smart."""
 
 import random
 
@@ -17,13 +17,13 @@ LINEAR = 3 * 2 * BATCH * LENGTH * WIDTH * WORDS  # forward and both gradients
 
 @pytest.fixture(autouse=True)
 def peak(tmp_path, monkeypatch):
-    """A peak that makes MFU small, whatever the machine."""
+    """A peak that makes MFU small on all machines."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("flopmeter.compat._measure.get_gpu_peak_flops", lambda *_: 1e12)
 
 
 class Tokens(nn.Module):
-    """A model that takes input_ids and knows neither masks nor labels."""
+    """A model that takes input_ids, without masks and labels."""
 
     def __init__(self):
         super().__init__()
@@ -43,13 +43,13 @@ def model():
 
 @pytest.fixture
 def measured(monkeypatch):
-    """The shapes that were measured."""
+    """The measured shapes."""
     shapes, real = [], _measure._measure_flops_with_profiler
     monkeypatch.setattr(_measure, "_measure_flops_with_profiler", lambda model, *shape: shapes.append(shape) or real(model, *shape))
     return shapes
 
 
-def test_measuring_leaves_mode_random_numbers_gradients_and_buffers_alone(model):
+def test_measuring_preserves_mode_random_state_gradients_and_buffers(model):
     model.train()
     model.drop.eval()
     model(torch.ones(BATCH, LENGTH, dtype=torch.long)).sum().backward()
@@ -64,7 +64,7 @@ def test_measuring_leaves_mode_random_numbers_gradients_and_buffers_alone(model)
 
 
 class Restless(Tokens):
-    """Draws numbers from everywhere and makes its buffers anew."""
+    """Uses all random generators and replaces its buffers."""
 
     def __init__(self):
         super().__init__()
@@ -78,7 +78,7 @@ class Restless(Tokens):
         return super().forward(input_ids)
 
 
-def test_measuring_leaves_pythons_and_numpys_numbers_and_new_buffers_alone():
+def test_measuring_preserves_the_random_state_of_python_and_numpy_and_new_buffers():
     model = Restless()
     held, states = model.calls, (random.getstate(), numpy.random.get_state()[2])
     assert compat._measure_flops_with_profiler(model, BATCH, LENGTH) == LINEAR
@@ -95,7 +95,7 @@ class Checkpointed(Tokens):
 
 @pytest.mark.torch2("register_post_accumulate_grad_hook")
 @pytest.mark.parametrize("kind", [Tokens, Checkpointed])
-def test_an_optimizer_that_runs_in_backward_takes_no_step(kind):
+def test_an_optimizer_in_backward_takes_no_step(kind):
     model = kind()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     for parameter in model.parameters():
@@ -103,30 +103,30 @@ def test_an_optimizer_that_runs_in_backward_takes_no_step(kind):
         parameter.register_post_accumulate_grad_hook(lambda _, optimizer=optimizer: optimizer.step())
     assert compat._measure_flops_with_profiler(model, BATCH, LENGTH) == LINEAR
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    model(torch.zeros(BATCH, LENGTH, dtype=torch.long)).sum().backward()  # and still does in the program's own
+    model(torch.zeros(BATCH, LENGTH, dtype=torch.long)).sum().backward()  # and still does in the program
     assert not torch.equal(model.layer.bias, before["layer.bias"])
 
 
-def test_a_frozen_model_is_counted_forward_and_that_is_said(model, capsys):
+def test_a_frozen_model_is_counted_forward_only_and_logged(model, capsys):
     model.requires_grad_(False)
     assert compat._measure_flops_with_profiler(model, BATCH, LENGTH) == LINEAR / 3
     assert "No parameter is trained" in capsys.readouterr().out
 
 
-def test_inference_mode_around_it_changes_nothing(model):
+def test_inference_mode_has_no_effect(model):
     with torch.inference_mode():
         assert compat._measure_flops_with_profiler(model, BATCH, LENGTH) == LINEAR
 
 
 class OneClass(Tokens):
-    """A head with one class a sequence."""
+    """A head with one class per sequence."""
 
     def forward(self, input_ids, labels=None):
         logits = super().forward(input_ids).mean(1)
         return logits if labels is None else nn.functional.cross_entropy(logits, labels.view(-1))
 
 
-def test_labels_that_do_not_fit_are_left_out_and_that_is_said(capsys):
+def test_labels_that_do_not_fit_are_omitted_and_logged(capsys):
     assert compat._measure_flops_with_profiler(OneClass(), BATCH, LENGTH) == LINEAR
     assert "without labels" in capsys.readouterr().out
 
@@ -139,7 +139,7 @@ class Broken(Tokens):
         raise RuntimeError("no input fits\nand this is why")
 
 
-def test_a_models_error_is_told_in_one_line(capsys):
+def test_a_model_error_is_logged_in_one_line(capsys):
     assert compat._measure_flops_with_profiler(Broken(), BATCH, LENGTH) == 0.0
     assert capsys.readouterr().out == "FLOPs cannot be measured: RuntimeError: no input fits\n"
 
@@ -154,7 +154,7 @@ def test_a_sharded_model_is_not_run_by_one_rank(capsys):
     assert "FullyShardedDataParallel runs on all ranks" in capsys.readouterr().out
 
 
-def test_smart_does_not_run_a_failing_model_at_every_call():
+def test_smart_does_not_run_a_failing_model_in_each_call():
     model = Broken()
     estimate = compat.calculate_precise_mfu(model, BATCH, LENGTH, 1.0, "estimate")
     assert [compat.calculate_precise_mfu(model, BATCH, LENGTH, 1.0) for _ in range(5)] == [estimate] * 5
@@ -165,7 +165,7 @@ def smart(model, batch, length):
     return compat.calculate_precise_mfu(model, batch, length, 1.0) * 1e12
 
 
-def test_smart_calibrates_each_length_by_itself(measured):
+def test_smart_calibrates_each_length_separately(measured):
     class Attention(Tokens):
         def __init__(self):
             super().__init__()
@@ -181,7 +181,7 @@ def test_smart_calibrates_each_length_by_itself(measured):
     assert measured == [(BATCH, LENGTH), (BATCH, 32 * LENGTH)]
 
 
-def test_smart_begins_anew_where_other_parameters_are_trained(model, measured):
+def test_smart_restarts_if_other_parameters_are_trained(model, measured):
     assert smart(model, BATCH, LENGTH) == pytest.approx(LINEAR)
     model.table.requires_grad_(False)
     model.norm.requires_grad_(False)
@@ -189,11 +189,11 @@ def test_smart_begins_anew_where_other_parameters_are_trained(model, measured):
     assert len(measured) == 2
 
 
-def test_smart_seldom_measures_where_lengths_keep_changing(measured):
+def test_smart_rarely_measures_if_lengths_keep_changing(measured):
     model = nn.Linear(WIDTH, WORDS)
     for length in range(1, 101):
         assert smart(model, BATCH, length) == pytest.approx(4 * BATCH * length * WIDTH * WORDS)
-    assert len(measured) <= 8  # cbrt(3 n), as the native monitor
+    assert len(measured) <= 8  # cbrt(3 n), as in the native monitor
 
 
 def test_smart_measures_once_and_again_after_a_thousand_calls(model, measured):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.compat: estimates, dummy-batch measurements and the four modes; always a float, never an exception."""
+"""flopmeter.compat: estimates, dummy-batch measurements, and the four modes; always a float, never an exception."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ BATCH, LENGTH = 2, 8
 
 @pytest.fixture(autouse=True)
 def peak(tmp_path, monkeypatch):
-    """A peak that makes MFU small, whatever the machine."""
+    """A peak that makes MFU small on all machines."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("flopmeter.compat._measure.get_gpu_peak_flops", lambda *_: 1e12)
 
@@ -26,7 +26,7 @@ def model():
 
 
 class Tokens(nn.Module):
-    """A model that takes input_ids and knows neither masks nor labels."""
+    """A model that takes input_ids, without masks and labels."""
 
     def __init__(self):
         super().__init__()
@@ -50,23 +50,23 @@ def test_a_dummy_batch_is_measured_forward_and_backward(model):
 
 def test_the_real_profiler_runs_on_demand(model):
     measured = compat._measure_flops_with_profiler(model, BATCH, LENGTH, flops_backend="torch_profiler")
-    # It costs the forward's product and both gradients' as well, and elementwise work beside them.
+    # It counts the forward matmul, both gradients, and elementwise operators.
     assert LINEAR <= measured < 2 * LINEAR
 
 
-def test_plain_modules_get_a_tensor_that_fits():
+def test_plain_modules_get_a_matching_tensor():
     assert compat._measure_flops_with_profiler(nn.Linear(16, 4), BATCH, LENGTH) == 2 * 2 * BATCH * LENGTH * 16 * 4
 
 
 @pytest.mark.parametrize("model", [nn.Conv2d(1, 1, 3), nn.Identity(), None, object()])
-def test_what_cannot_be_measured_is_zero_and_said(model, capsys):
+def test_a_failed_measurement_is_zero_and_logged(model, capsys):
     assert compat.calculate_mfu_with_profiler(model, 1, 4, 0.1) == 0.0
     assert compat.calculate_precise_mfu(model, 1, 4, 0.1, "profiler") == 0.0
     assert compat.profile_model_flops(model, None) == 0.0
     assert capsys.readouterr().out
 
 
-def test_mfu_is_a_float_at_most_one(model):
+def test_mfu_is_a_float_of_at_most_one(model):
     for time in (1e-12, 0.0, -1.0):
         for mode in ("smart", "profiler", "estimate", "hybrid", "none such"):
             mfu = compat.calculate_precise_mfu(model, BATCH, LENGTH, time, mode)
@@ -87,7 +87,7 @@ def test_the_four_modes(model):
     assert compat.calculate_precise_mfu(model, BATCH, LENGTH, 1.0, actual_flops=2e11) == 0.2
 
 
-def test_the_estimate_is_seven_and_a_half_flops_a_parameter_and_token(model):
+def test_the_estimate_is_seven_and_a_half_flops_per_parameter_and_token(model):
     parameters = sum(p.numel() for p in model.parameters())
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     batch = {"input_ids": torch.zeros(2, 4, dtype=torch.long), "attention_mask": mask}
@@ -121,20 +121,20 @@ def test_visual_tokens_come_from_the_grid_else_576():
         (torch.zeros(2, 4, dtype=torch.long), 8),
     ],
 )
-def test_a_batch_tells_its_tokens_in_any_form(model, batch, tokens):
+def test_tokens_are_read_from_batches_of_all_forms(model, batch, tokens):
     parameters = sum(p.numel() for p in model.parameters())
     assert compat.profile_model_flops(model, batch) == 7.5 * parameters * tokens
 
 
 @pytest.mark.parametrize("batch", [{}, None, "text", {"other": 1}, {"attention_mask": "text"}])
-def test_a_batch_that_tells_nothing_is_zero_and_one_line(model, batch, capsys):
+def test_a_batch_without_information_is_zero_and_logged_once(model, batch, capsys):
     assert compat.profile_model_flops(model, batch) == 0.0
     assert capsys.readouterr().out.count("\n") == 1
     assert compat._get_actual_sequence_length(batch) == 0.0
 
 
 @pytest.mark.parametrize("bad", [None, "text", float("nan"), 0, [1.0]])
-def test_what_is_no_number_is_zero_and_one_line(model, bad, capsys):
+def test_a_value_that_is_not_a_number_is_zero_and_logged_once(model, bad, capsys):
     for place in range(3):
         numbers = [1e9, 0.1, 1e12]
         numbers[place] = bad
@@ -151,13 +151,13 @@ def test_tensors_are_numbers():
 
 
 @pytest.mark.parametrize(("device", "dtype"), [("none such", None), ("h100", "int4"), ("cuda:99", None)])
-def test_a_peak_that_nobody_knows_is_zero_and_said(device, dtype, monkeypatch, capsys):
+def test_an_unknown_peak_is_zero_and_logged(device, dtype, monkeypatch, capsys):
     monkeypatch.undo()
     assert compat.get_gpu_peak_flops(device, dtype) == 0.0
     assert capsys.readouterr().out.count("\n") == 1
 
 
-def test_install_makes_the_samples_import_lines_work():
+def test_install_makes_the_imports_of_the_samples_work():
     compat.install()
     from training.utils.monitor import TrainingMonitor, calculate_mfu_with_profiler, profile_model_flops
 
@@ -167,14 +167,14 @@ def test_install_makes_the_samples_import_lines_work():
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "output"),
     [
         ({"training/data.py": "own = 1"}, "1 True"),  # a folder without __init__.py
         ({"training/__init__.py": "", "training/utils/__init__.py": "", "training/data.py": "own = 2"}, "2 True"),
         ({"training/data.py": "own = 3", "training/utils/monitor.py": "profile_model_flops = None"}, "3 False"),
     ],
 )
-def test_install_leaves_the_programs_own_modules_alone(tmp_path, files, says):
+def test_install_preserves_modules_of_the_program(tmp_path, files, output):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -188,4 +188,4 @@ def test_install_leaves_the_programs_own_modules_alone(tmp_path, files, says):
         "print(own, profile_model_flops is flopmeter.compat.profile_model_flops)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == says, done.stderr
+    assert done.stdout.strip() == output, done.stderr

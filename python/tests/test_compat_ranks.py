@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.compat on two real ranks: one log, one voice, and measuring that waits for nobody."""
+"""flopmeter.compat on two real ranks: one log, one console, and measurements that do not wait for other ranks."""
 
 import json
 import os
@@ -43,7 +43,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_rank_0_alone_writes_and_measures(tmp_path, when):
+def test_only_rank_0_writes_and_measures(tmp_path, when):
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command += [str(tmp_path / "program.py"), str(tmp_path / "out"), when]

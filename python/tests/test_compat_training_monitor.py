@@ -138,10 +138,10 @@ def test_an_unknown_key_is_named_and_the_others_are_kept(tmp_path, capsys):
     monitor = TrainingMonitor(str(tmp_path), config)
     assert monitor.flops_profile_freq == 50
     monitor.finish()
-    said = capsys.readouterr().out
-    assert "unknown key 'monitoring.verbosity'" in said
-    assert "unknown key 'monitoring.performance_monitoring.mood'" in said
-    assert said.count("\n") == 2
+    output = capsys.readouterr().out
+    assert "unknown key 'monitoring.verbosity'" in output
+    assert "unknown key 'monitoring.performance_monitoring.mood'" in output
+    assert output.count("\n") == 2
 
 
 @pytest.mark.parametrize(

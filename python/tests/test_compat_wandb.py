@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.compat.TrainingMonitor beside a loop's own W&B rows, offline: neither loses any."""
+"""flopmeter.compat.TrainingMonitor together with the W&B rows of the loop, offline: no row is lost."""
 
 import pytest
 from flopmeter.compat import TrainingMonitor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions that are replayed, operators that users flop_cost, and life without torch."""
+"""Replayed regions, registered operators, and use without torch."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ def product():
     return torch.randn(4, 5) @ torch.randn(5, 6)
 
 
-def test_a_region_counts_once_and_again_for_each_replay():
+def test_a_region_counts_once_and_once_per_replay():
     with flopmeter.count() as c:
         with flopmeter.region("graph") as region:
             product()
@@ -49,7 +49,7 @@ LIBRARY.impl("fused", _fused, "CPU")
 LIBRARY.impl("another", lambda x: x * 2, "CPU")
 
 
-def test_a_registered_rule_prices_a_custom_op_and_what_it_calls_is_not_counted_twice():
+def test_a_registered_rule_counts_a_custom_op_and_not_the_operators_inside():
     x, w = torch.randn(4, 5), torch.randn(5, 6)
     with flopmeter.count() as before:
         fused(x, w, False)
@@ -62,7 +62,7 @@ def test_a_registered_rule_prices_a_custom_op_and_what_it_calls_is_not_counted_t
     assert c.rows[0].calls == 2
 
 
-def test_a_rule_that_gives_up_or_fails_leaves_the_call_unknown(capsys):
+def test_a_rule_without_a_result_or_with_an_error_leaves_the_call_unknown(capsys):
     x, w = torch.randn(4, 5), torch.randn(5, 6)
     flopmeter.register_op("flopmeter_test::fused", lambda *args: None)
     with flopmeter.count() as c:
@@ -78,7 +78,7 @@ def test_a_rule_that_gives_up_or_fails_leaves_the_call_unknown(capsys):
         ("aten::matmul", RuntimeError, "made of other operators"),
     ],
 )
-def test_names_that_cannot_be_priced_are_refused_with_a_reason(name, error, text):
+def test_names_that_cannot_be_registered_are_refused_with_a_reason(name, error, text):
     with pytest.raises(error, match=text):
         flopmeter.register_op(name, lambda *args: 1)
 
@@ -99,8 +99,8 @@ except ImportError as error:
 """
 
 
-def test_without_torch_the_package_imports_fast_and_counting_says_what_is_missing(tmp_path):
-    # Compiled once, as an installation has it, even where the caller's environment forbids it.
+def test_without_torch_the_package_imports_fast_and_count_reports_what_is_missing(tmp_path):
+    # Compiled once, as in an installation, even if the environment disables it.
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
     env = {**os.environ, **compiled, "PYTHONPATH": os.pathsep.join(sys.path)}
     runs = [
@@ -119,7 +119,7 @@ def test_without_torch_the_package_imports_fast_and_counting_says_what_is_missin
     ("aten::_sparse_sparse_matmul", lambda dense: torch.sparse.mm(torch.eye(8).to_sparse(), torch.eye(8).to_sparse())),
     ("aten::sparse_sampled_addmm", lambda dense: torch.sparse.sampled_addmm(torch.eye(8).to_sparse_csr(), dense, dense.T)),
 ])
-def test_sparse_products_are_named_as_unknown_rather_than_counted_as_nothing(name, product):
+def test_sparse_matmuls_are_reported_as_unknown(name, product):
     dense = torch.randn(8, 4)
     with flopmeter.count() as c:
         product(dense)
@@ -130,14 +130,14 @@ def test_sparse_products_are_named_as_unknown_rather_than_counted_as_nothing(nam
     assert set(s.unknown_ops) == {name}
 
 
-def test_products_that_quantize_their_input_are_booked_as_int8():
+def test_matmuls_that_quantize_their_input_count_as_int8():
     layer = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(16, 8)), dtype=torch.qint8)
     with flopmeter.count() as c:
         layer(torch.randn(4, 16))
     assert c.by_dtype == {"int8": 2 * 4 * 16 * 8}
 
 
-def test_a_survey_sees_every_operator_and_names_those_without_a_rule():
+def test_a_profile_contains_all_operators_and_lists_those_without_a_rule():
     x, w = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64)
     with flopmeter.profile() as s:
         (x @ w).relu().sum().backward()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.compile, DDP and FSDP: whatever still reaches an operator is counted; compiled code stays what it was."""
+"""torch.compile, DDP, and FSDP: all dispatched operators are counted, and compiled code does not change."""
 
 import os
 
@@ -11,7 +11,7 @@ from torch import nn
 import flopmeter
 
 FORWARD = 2 * 16 * (32 * 64 + 64 * 8)
-# The first layer's input needs no gradient.
+# The input of the first layer needs no gradient.
 STEP = 3 * FORWARD - 2 * 16 * 32 * 64
 
 
@@ -27,7 +27,7 @@ def counted_step(model, x):
 
 
 @pytest.mark.torch2("torch.compile")
-def test_compiled_code_counts_on_the_first_call_and_after():
+def test_compiled_code_is_counted_in_the_first_and_later_calls():
     model, x = make()
     compiled = torch.compile(model)
     first = counted_step(compiled, x)
@@ -37,7 +37,7 @@ def test_compiled_code_counts_on_the_first_call_and_after():
 
 
 @pytest.mark.torch2("torch.compile")
-def test_counting_does_not_make_compiled_code_compile_again():
+def test_counting_does_not_trigger_a_recompilation():
     model, x = make()
     compiled = torch.compile(model)
     compiled(x).sum().backward()
@@ -61,7 +61,7 @@ def test_ddp(one_rank):
 
 
 @pytest.mark.long
-def test_kernels_that_hide_their_products_are_named():
+def test_kernels_with_hidden_matmuls_are_reported():
     flex_attention = pytest.importorskip("torch.nn.attention.flex_attention").flex_attention
     q = torch.randn(1, 2, 64, 16)
     with flopmeter.count() as c, torch.no_grad():

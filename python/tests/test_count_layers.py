@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, attention, recurrent and transformer layers against the brute-force count and closed forms."""
+"""Convolutions, attention, recurrent and transformer layers, compared with the brute-force counter and closed forms."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ import flopmeter
 
 
 def both(run):
-    """Ours and the brute-force count of the same step."""
+    """Counts of flopmeter and the brute-force counter for the same step."""
     with flopmeter.count() as c:
         run()
     with BruteForce() as brute:
@@ -31,7 +31,7 @@ CONVOLUTIONS = {
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 @pytest.mark.parametrize("onednn", [True, False])
-def test_convolution_forward_and_both_gradients_cost_one_each(name, onednn):
+def test_convolution_forward_and_both_gradients_cost_the_same(name, onednn):
     function, x_shape, w_shape, options, one = CONVOLUTIONS[name]
     x, w = torch.randn(x_shape, requires_grad=True), torch.randn(w_shape, requires_grad=True)
     with torch.backends.mkldnn.flags(enabled=onednn):
@@ -39,7 +39,7 @@ def test_convolution_forward_and_both_gradients_cost_one_each(name, onednn):
     assert (c.forward, c.backward, brute) == (one, 2 * one, 3 * one)
 
 
-def test_a_convolution_whose_input_needs_no_gradient_costs_one_backward():
+def test_a_convolution_without_an_input_gradient_costs_one_backward():
     x, w = torch.randn(2, 8, 16, 16), torch.randn(12, 8, 3, 3, requires_grad=True)
     c, brute = both(lambda: F.conv2d(x, w).sum().backward())
     assert c.backward == c.forward == 2 * 2 * 14 * 14 * 12 * 8 * 9
@@ -59,7 +59,7 @@ def test_full_attention_on_the_cpu():
     c, brute = both(lambda: F.scaled_dot_product_attention(q, k, v).sum().backward())
     forward = 2 * 2 * 4 * 24 * 24 * 32
     assert (c.forward, c.executed) == (forward, brute)
-    assert c.backward == forward * 5 // 2  # flash computes the scores once more
+    assert c.backward == forward * 5 // 2  # flash recomputes the scores
     assert c.model_flops == 3 * forward
     assert c.attention_pairs == "exact"
 
@@ -82,7 +82,7 @@ def test_a_mask_tensor_is_counted_in_full():
     assert (c.executed, c.attention_pairs) == (brute, "full")
 
 
-def test_eager_attention_is_two_full_products_each_way():
+def test_eager_attention_is_two_full_matmuls_per_pass():
     q, k, v = qkv()
     c, brute = both(lambda: ((q @ k.transpose(-1, -2)).softmax(-1) @ v).sum().backward())
     forward = 2 * 2 * 4 * 24 * 24 * 32
@@ -90,7 +90,7 @@ def test_eager_attention_is_two_full_products_each_way():
 
 
 @pytest.mark.torch2("scaled_dot_product_attention")
-def test_grouped_keys_are_used_by_every_query_head():
+def test_all_query_heads_use_the_grouped_keys():
     q, k, v = (t.detach() for t in qkv(heads=8, kv_heads=2))
     with flopmeter.count() as c:
         F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
@@ -105,12 +105,12 @@ def test_recurrent_layers(layer, gates, onednn):
         net(x)[0].sum().backward()
     forward = 2 * 7 * 4 * gates * (32 * 48 + 48 * 48)
     assert c.forward == forward
-    # Neither the input nor the first state needs a gradient unless torch computes it all the same.
+    # The input and the first state need no gradient, but torch may compute it.
     without = 2 * forward - 2 * 7 * 4 * gates * 32 * 48 - 2 * 4 * gates * 48 * 48
     assert c.backward in (2 * forward, without, without + 2 * 4 * gates * 48 * 48)
 
 
-def test_the_transformer_encoder_s_fast_path_costs_what_the_slow_one_does():
+def test_the_fast_path_of_the_transformer_encoder_costs_the_same_as_the_slow_path():
     layer = nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
     x = torch.randn(2, 24, 64)
     forward = 2 * 48 * (4 * 64 * 64 + 2 * 64 * 128) + 4 * 2 * 24 * 24 * 64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work is attributed to modules, forward, backward and recomputed, and the sums are exact."""
+"""FLOPs are attributed to modules, for forward, backward, and recomputation, with exact sums."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ def total(by_module):
 
 
 @pytest.mark.torch2("the name of the autograd node that runs")
-def test_every_module_gets_its_own_forward_and_backward():
+def test_each_module_has_its_forward_and_backward_flops():
     model = SmallGpt()
     with flopmeter.count(modules=model) as c:
         model(torch.randint(64, (2, 16))).backward()
@@ -23,7 +23,7 @@ def test_every_module_gets_its_own_forward_and_backward():
     for i in range(2):
         assert c.by_module[f"blocks.{i}.qkv"] == (6 * tokens * width**2, 12 * tokens * width**2, 0)
         assert c.by_module[f"blocks.{i}.up"] == (8 * tokens * width**2, 16 * tokens * width**2, 0)
-        # the two products of attention are the block's own
+        # the two matmuls of attention belong to the block
         assert c.by_module[f"blocks.{i}"] == (4 * tokens * 16 * width, 8 * tokens * 16 * width, 0)
     assert c.by_module["head"] == (2 * tokens * width * 64, 4 * tokens * width * 64, 0)
     assert total(c.by_module) == c.executed
@@ -32,7 +32,7 @@ def test_every_module_gets_its_own_forward_and_backward():
 
 @pytest.mark.torch2("the name of the autograd node that runs")
 @pytest.mark.parametrize("reentrant", [True, False])
-def test_recomputed_work_belongs_to_the_module_that_is_run_again(reentrant):
+def test_recomputed_work_belongs_to_the_module_that_runs_again(reentrant):
     class Checkpointed(nn.Module):
         def __init__(self):
             super().__init__()
@@ -61,7 +61,7 @@ def test_work_outside_the_model_is_unattributed():
     assert total(c.by_module) + c.unattributed.executed == c.executed
 
 
-def test_the_hooks_go_when_the_count_ends():
+def test_the_hooks_are_removed_when_the_count_ends():
     model = nn.Linear(8, 8)
     with flopmeter.count(modules=model):
         model(torch.randn(1, 8))

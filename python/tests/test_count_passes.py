@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forward, backward and recompute are told apart, without a flag from the user."""
+"""Forward, backward, and recomputation are distinguished automatically."""
 
 import pytest
 import torch
@@ -22,12 +22,12 @@ def passes(run):
     return c.forward // MM, c.backward // MM, c.recompute // MM
 
 
-def test_a_plain_step_has_no_recompute():
+def test_a_plain_step_has_no_recomputation():
     a, b = leaves()
     assert passes(lambda: (a @ b).sum().backward()) == (1, 2, 0)
 
 
-def test_model_flops_leave_recompute_out():
+def test_model_flops_exclude_recomputation():
     a, b = leaves()
     with flopmeter.count() as c:
         checkpoint(lambda x: (x @ b).relu().square(), a, use_reentrant=False).sum().backward()
@@ -42,7 +42,7 @@ def test_a_checkpoint_recomputes_once(reentrant):
 
 
 @pytest.mark.parametrize("depth", [2, 3, 8])
-def test_nested_reentrant_checkpoints_recompute_once_a_level(depth):
+def test_nested_reentrant_checkpoints_recompute_once_per_level(depth):
     a, b = leaves()
 
     def nested(x, levels):
@@ -53,7 +53,7 @@ def test_nested_reentrant_checkpoints_recompute_once_a_level(depth):
     assert passes(lambda: nested(a, depth).sum().backward()) == (1, 2, depth)
 
 
-def test_reentrant_checkpoints_deeper_than_the_engine_s_thread_recompute_once_a_level():
+def test_reentrant_checkpoints_deeper_than_the_engine_thread_recompute_once_per_level():
     a, b = leaves()
 
     def nested(x, levels):
@@ -68,12 +68,12 @@ def test_reentrant_checkpoints_deeper_than_the_engine_s_thread_recompute_once_a_
     (True, True), (True, False), (False, True),
     pytest.param(False, False, marks=pytest.mark.torch2("checkpoints that stop early")),
 ])
-def test_checkpoints_of_either_kind_inside_either_kind(outer, inner):
+def test_nested_checkpoints_of_both_kinds(outer, inner):
     a, b = leaves()
     square = torch.randn(N, N, requires_grad=True)
 
     def inside(x):
-        return (x @ square).square()  # N x N: counted apart below
+        return (x @ square).square()  # N x N: counted separately below
 
     def outside(x):
         return checkpoint(inside, (x @ b).square(), use_reentrant=inner)
@@ -83,8 +83,8 @@ def test_checkpoints_of_either_kind_inside_either_kind(outer, inner):
     inner_mm = 2 * M * N * N
     assert c.forward == MM + inner_mm
     assert c.backward == 2 * (MM + inner_mm)
-    # The outer product once more; the inner one once for each level, except that a non-reentrant outer frame has
-    # all it needs, and stops, before it comes to a non-reentrant inner one.
+    # The outer matmul runs once again; the inner one once per level, except that a non-reentrant outer frame stops before it
+    # reaches a non-reentrant inner one, because it has all tensors.
     assert c.recompute == MM + (2 if outer or inner else 1) * inner_mm
 
 
@@ -101,7 +101,7 @@ def test_double_backward_is_backward():
     assert backward == 5  # dA; then d(dA)/dgrad, /dB, and through y: dA, dB
 
 
-def test_create_graph_through_a_checkpoint_is_still_told_apart():
+def test_create_graph_through_a_checkpoint_is_distinguished():
     a, b = leaves()
 
     def run():
@@ -125,7 +125,7 @@ def test_a_frozen_part_under_no_grad_is_recomputed_too():
 
 
 class GradUnderEnableGrad(torch.autograd.Function):
-    """A custom backward that happens to run with grad mode on."""
+    """A custom backward that runs with grad mode enabled."""
 
     @staticmethod
     def forward(ctx, x, w):
@@ -156,7 +156,7 @@ def test_a_custom_backward_followed_by_another_step_stays_backward():
 
 
 class OwnWorkThenRecompute(torch.autograd.Function):
-    """dW by hand, then the rest by running the forward once more: what a home-made checkpoint does."""
+    """Computes dW, then runs the forward again for the rest, as a custom checkpoint does."""
 
     @staticmethod
     def forward(ctx, x, w):
@@ -174,7 +174,7 @@ class OwnWorkThenRecompute(torch.autograd.Function):
 
 
 @pytest.mark.torch2("the name of the autograd node that runs")
-def test_only_what_the_nested_backward_walks_is_recompute():
+def test_only_what_the_nested_backward_walks_is_recomputation():
     a, b = leaves()
     assert passes(lambda: OwnWorkThenRecompute.apply(a, b).sum().backward()) == (1, 2, 1)
 
@@ -187,7 +187,7 @@ def test_a_checkpointed_custom_function_recomputes_through_its_saved_tensors():
     assert passes(run) == (1, 2, 1)
 
 
-def test_the_whole_step_inside_save_on_cpu_is_not_recompute():
+def test_a_step_inside_save_on_cpu_has_no_recomputation():
     a, b = leaves()
 
     def run():
@@ -197,7 +197,7 @@ def test_the_whole_step_inside_save_on_cpu_is_not_recompute():
     assert passes(run) == (1, 2, 0)
 
 
-def test_create_graph_inside_saved_tensor_hooks_is_not_recompute():
+def test_create_graph_inside_saved_tensor_hooks_is_not_recomputation():
     a, b = leaves()
 
     def run():
@@ -208,12 +208,12 @@ def test_create_graph_inside_saved_tensor_hooks_is_not_recompute():
 
 
 @pytest.mark.torch2("checkpoints that stop early")
-def test_recompute_is_what_ran_when_a_checkpoint_stops_early():
+def test_recomputation_is_what_ran_if_a_checkpoint_stops_early():
     a, b = leaves()
     square = torch.randn(N, N, requires_grad=True)
     with flopmeter.count() as c:
         checkpoint(lambda x: (x @ b).relu() @ square, a, use_reentrant=False).sum().backward()
-    # The last product's output is not needed to go backward, so it is not computed again.
+    # Backward does not need the output of the last matmul, so it is not recomputed.
     assert c.recompute == MM
 
 

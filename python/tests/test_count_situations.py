@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every way in which PyTorch comes to run a product is counted exactly once."""
+"""Matmuls are counted exactly once in all ways in which PyTorch runs them."""
 
 import threading
 
@@ -50,7 +50,7 @@ def test_grad_modes(mode, a, b):
     assert executed(run) == MM
 
 
-def test_autocast_counts_once_in_the_dtype_that_computes(a, b, a3, b3):
+def test_autocast_counts_once_in_the_compute_dtype(a, b, a3, b3):
     with flopmeter.count() as c, torch.autocast("cpu", dtype=torch.bfloat16):
         torch.mm(a, b)
         torch.bmm(a3, b3)
@@ -66,7 +66,7 @@ def test_autocast_backward(a, b):
     assert (c.forward, c.backward, c.by_dtype) == (MM, 2 * MM, {"bf16": 3 * MM})
 
 
-def test_threads_count_into_every_open_counter(a, b):
+def test_threads_count_in_all_open_counters(a, b):
     def run():
         threads = [threading.Thread(target=lambda: (a.detach() @ b.detach())) for _ in range(8)]
         for thread in threads:
@@ -116,7 +116,7 @@ def test_in_place_forms_keep_their_version_counters(a, b):
     assert x._version == version + 1
 
 
-def test_fused_products_and_what_they_call_count_once(a, a3, b3):
+def test_fused_matmuls_and_their_inner_calls_count_once(a, a3, b3):
     d3, c = torch.randn(B, M, N), torch.randn(M, N)
     assert executed(lambda: torch.baddbmm(d3, a3, b3)) == B * MM
     assert executed(lambda: torch.baddbmm(d3, a3, b3).sum().backward()) == 3 * B * MM
@@ -154,7 +154,7 @@ def test_functionalize_and_make_fx(a, b):
     assert executed(lambda: make_fx(torch.mm)(x, y)) == MM
 
 
-def test_nothing_is_counted_for_meta_and_fake_tensors(a, b):
+def test_meta_and_fake_tensors_are_not_counted(a, b):
     from torch._subclasses import FakeTensorMode
 
     x, y = a.detach(), b.detach()
@@ -184,7 +184,7 @@ def test_jagged_nested_tensors_through_a_linear_layer():
     assert executed(lambda: F.linear(x, weight)) == 2 * (3 + 5) * 8 * 16
 
 
-def test_dispatch_modes_and_tensor_subclasses_of_the_user(a, b):
+def test_user_dispatch_modes_and_tensor_subclasses(a, b):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Pass(TorchDispatchMode):
@@ -214,7 +214,7 @@ def _jit_body(a, b):
     return torch.relu(torch.mm(a, b)) * 2.0 + 1.0
 
 
-def test_a_failing_call_counts_nothing_and_spoils_nothing(a, b):
+def test_a_failing_call_counts_nothing_and_has_no_side_effects(a, b):
     def run():
         with pytest.raises(RuntimeError):
             torch.mm(a, a)
@@ -223,7 +223,7 @@ def test_a_failing_call_counts_nothing_and_spoils_nothing(a, b):
     assert executed(run) == 3 * MM
 
 
-def test_beside_a_running_profiler(a, b):
+def test_with_a_running_profiler(a, b):
     def run():
         with torch.profiler.profile(record_shapes=True, with_flops=True):
             (a @ b).sum().backward()
@@ -233,7 +233,7 @@ def test_beside_a_running_profiler(a, b):
 
 @pytest.mark.parametrize("dtype, name, times", [
     (torch.float64, "fp64", 1), (torch.float32, "fp32", 1), (torch.bfloat16, "bf16", 1),
-    pytest.param(torch.float16, "fp16", 1, marks=pytest.mark.torch2("products of halves on the CPU")),
+    pytest.param(torch.float16, "fp16", 1, marks=pytest.mark.torch2("fp16 matmuls on the CPU")),
     (torch.complex64, "fp32", 4),
 ])
 def test_dtypes(dtype, name, times):
@@ -245,7 +245,7 @@ def test_dtypes(dtype, name, times):
 
 @pytest.mark.torch2("the setting")
 @pytest.mark.parametrize("setting", ["ieee", "tf32", "bf16"])
-def test_fp32_work_is_booked_as_what_this_processor_makes_of_the_setting(setting):
+def test_fp32_work_counts_as_the_dtype_that_the_setting_selects(setting):
     x, y = torch.randn(256, 256), torch.randn(256, 256)
     exact = x.double() @ y.double()
     before, torch.backends.fp32_precision = torch.backends.fp32_precision, setting
@@ -258,7 +258,7 @@ def test_fp32_work_is_booked_as_what_this_processor_makes_of_the_setting(setting
     assert c.by_dtype == {"bf16" if shortened else "fp32": 2 * 256**3}
 
 
-def test_empty_products_cost_nothing():
+def test_empty_matmuls_cost_nothing():
     assert executed(lambda: torch.mm(torch.empty(0, 5), torch.empty(5, 7))) == 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting changes nothing: not the loss, not the gradients, not the count of the step before."""
+"""Counting does not change the loss, the gradients, or other counts."""
 
 import torch
 from brute_force import BruteForce
@@ -30,7 +30,7 @@ def train(steps, counted):
     return torch.stack(losses), [p.grad for p in model.parameters()], counts
 
 
-def test_fifty_steps_are_bit_equal_and_each_counts_the_expected_integer():
+def test_fifty_steps_are_bit_identical_and_count_the_expected_integer():
     plain_losses, plain_grads, _ = train(50, counted=False)
     losses, grads, counts = train(50, counted=True)
     assert torch.equal(plain_losses, losses)
@@ -38,7 +38,7 @@ def test_fifty_steps_are_bit_equal_and_each_counts_the_expected_integer():
     assert set(counts) == {step_flops(SmallGpt(), batch=2)}
 
 
-def test_the_step_s_count_is_the_brute_force_count():
+def test_the_count_of_a_step_equals_the_brute_force_count():
     model = SmallGpt()
     tokens = torch.randint(model.vocabulary, (2, model.length))
     with flopmeter.count() as c:

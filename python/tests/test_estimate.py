@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.estimate(): the object of `flopmeter estimate --json`, from every form of a model."""
+"""flopmeter.estimate(): the object of `flopmeter estimate --json`, for all forms of a model."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def program():
         ({"forward_only": True}, ["--forward-only"]),
     ],
 )
-def test_it_is_what_the_program_prints(program, keywords, flags):
+def test_it_equals_the_output_of_the_cli(program, keywords, flags):
     printed = subprocess.run([program, "estimate", "llama-3-8b", *flags, "--json"], check=True, capture_output=True, text=True)
     assert flopmeter.estimate("llama-3-8b", **keywords) == json.loads(printed.stdout)
 
@@ -42,14 +42,14 @@ def test_flops_are_exact_integers_of_any_size():
     assert flops == 421_651_971_833_856 * 2_000_000 > 2**64
 
 
-def test_images_add_their_tower():
+def test_images_add_the_vision_tower():
     vision = {"model_type": "qwen2_5_vl", "text_config": LLAMA, "vision_config": {"depth": 2, "hidden_size": 16, "num_heads": 2}}
     with_image = flopmeter.estimate(vision, seq_len=64, image_grid_thw=[(1, 8, 8)])
     assert with_image["flops"]["components"]["vision"] > 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({"model": "lama-3-8b"}, "llama-3-8b"),
         ({"model": LLAMA, "seq_len": 4, "recompute": "some"}, "none, selective, full"),
@@ -63,6 +63,6 @@ def test_images_add_their_tower():
         ({"model": LLAMA, "peak_tflops": -1}, "positive"),
     ],
 )
-def test_wrong_use_is_a_clear_error(arguments, says):
-    with pytest.raises(ValueError, match=says):
+def test_an_invalid_argument_is_a_clear_error(arguments, message):
+    with pytest.raises(ValueError, match=message):
         flopmeter.estimate(**arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four configurations of examples/configs: each is loaded, and a model is trained with it."""
+"""The four configurations of examples/configs: loads each and trains a model with it."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ LLAMA = {
 }
 
 
-def test_all_of_them_are_tested_here():
+def test_all_configurations_are_tested():
     assert sorted(path.stem for path in CONFIGS.glob("*.yaml")) == sorted(EXPECTED)
 
 
 def counted(at):
-    """What FLOPs come from, step by step: counts at the given steps, nothing else between."""
+    """FLOPs source per step: counted at the given steps, none in others."""
     return ["counted" if step in at else "none" for step in range(60)]
 
 
@@ -38,7 +38,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_training_runs_as_the_configuration_says(name, tmp_path):
+def test_a_training_follows_the_configuration(name, tmp_path):
     transformers = pytest.importorskip("transformers")
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -29,7 +29,7 @@ def log_lines_again():
 
 
 class Linear(nn.Module):
-    """Takes and gives whatever a test wants."""
+    """Accepts and returns any type."""
 
     def __init__(self, take=lambda batch: batch, give=lambda output: output):
         super().__init__()
@@ -141,7 +141,7 @@ def test_an_output_of_any_type_leaves_the_run_as_it_is(kind, automatic, tmp_path
 
 
 class Itself(Linear):
-    """As people write to use the same code with and without DDP."""
+    """A common pattern to use the same code with and without DDP."""
 
     @property
     def module(self):

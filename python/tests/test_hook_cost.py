@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one steady step costs under ``flopmeter run``: frames of Python and crossings into C++."""
+"""Cost of one steady step under ``flopmeter run``: Python frames and calls into C++."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``import flopmeter`` costs a process, and what it loads."""
+"""Cost of ``import flopmeter`` and the modules that it loads."""
 
 import statistics
 import subprocess
@@ -27,7 +27,7 @@ def test_importing_loads_neither_torch_nor_the_compiled_module():
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "\n"
 
 
-def test_every_public_name_is_found():
+def test_all_public_names_are_found():
     for name in flopmeter.__all__:
         if name not in ("hf", "lightning"):  # these need their frameworks
             assert getattr(flopmeter, name) is getattr(flopmeter, name)

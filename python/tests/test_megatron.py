@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Megatron's arguments: flags, the model they describe against Megatron's own formula, and the loop's hooks."""
+"""Megatron's arguments: flags, the described model compared with Megatron's formula, and the hooks of the loop."""
 
 import argparse
 import json
@@ -42,7 +42,7 @@ def test_flops_equal_megatrons_formula(name):
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "message"),
     [
         ({**EXPERTS, "swiglu": False}, "without --swiglu"),
         ({"padded_vocab_size": None}, "padded_vocab_size"),
@@ -64,8 +64,8 @@ def test_flops_equal_megatrons_formula(name):
         *(({name: None}, f"no {name}") for name in ("num_layers", "hidden_size", "num_attention_heads")),
     ],
 )
-def test_what_cannot_be_told_is_an_error_not_a_guess(more, says):
-    with pytest.raises(ValueError, match=says):
+def test_an_unsupported_argument_is_an_error(more, message):
+    with pytest.raises(ValueError, match=message):
         megatron.model_config(arguments(more))
 
 
@@ -84,8 +84,8 @@ def flops(more, **how):
         ({**EXPERTS, **GQA}, 4, 3),
     ],
 )
-def test_a_windowed_layer_computes_the_keys_it_sees(more, skip, windowed):
-    seen = [sum(min(i + 1, keys) for i in range(32)) for keys in (32, 9)]  # to the left 8, and itself
+def test_a_windowed_layer_counts_the_visible_keys(more, skip, windowed):
+    seen = [sum(min(i + 1, keys) for i in range(32)) for keys in (32, 9)]  # 8 to the left, and itself
     saved = windowed * (seen[0] - seen[1]) * 3 * 4 * 64
     assert flops({**more, "window_size": (8, 0), "window_attn_skip_freq": skip}) == flops(more) - saved
 
@@ -95,7 +95,7 @@ def test_quick_geglu_is_a_gated_mlp_of_the_plain_width():
     assert flops(geglu) - flops(gelu) == 6 * 32 * 64 * 256 * 4
 
 
-def test_what_megatron_derives_is_derived_where_it_has_not_done_so():
+def test_sizes_that_megatron_derives_are_derived():
     config = megatron.model_config(arguments({"hidden_size": 256, "ffn_hidden_size": None}))
     assert config["intermediate_size"] == 640  # 4 h 2/3 in steps of 64
     raw = {"padded_vocab_size": None, "vocab_size": 50257, "tensor_model_parallel_size": 2}
@@ -112,11 +112,11 @@ def test_the_seven_flags_have_their_defaults_and_no_forms():
     assert (args.enable_perf_monitor, args.perf_memory_tracking, args.perf_log_interval) == (True, False, 3)
     with pytest.raises(SystemExit):
         parser.parse_args(["--perf-log-interval", "0"])
-    assert (args.perf_log_format, args.perf_model_type) == ("both", "auto")  # FlagScale's own, without effect
+    assert (args.perf_log_format, args.perf_model_type) == ("both", "auto")  # FlagScale's flags without effect
     assert megatron.add_perf_monitor_args is megatron.add_arguments
 
 
-def test_without_the_flag_nothing_starts(tmp_path):
+def test_nothing_starts_without_the_flag(tmp_path):
     args = megatron.add_arguments(argparse.ArgumentParser()).parse_args(["--perf-log-dir", str(tmp_path / "run")])
     assert megatron.initialize_perf_monitor(args) is None
     megatron.perf_monitor_start_iteration(1)
@@ -124,7 +124,7 @@ def test_without_the_flag_nothing_starts(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_that_is_not_known_is_watched_without_flops(tmp_path, capsys):
+def test_an_unknown_model_is_monitored_without_flops(tmp_path, capsys):
     parser = megatron.add_arguments(argparse.ArgumentParser())
     flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path)]
     monitor = megatron.initialize_perf_monitor(parser.parse_args(flags, arguments({"moe_latent_size": 16})), device="h100")
@@ -137,7 +137,7 @@ def test_a_model_that_is_not_known_is_watched_without_flops(tmp_path, capsys):
     assert (row["model_flops"], row["mfu"]) == (None, None)
 
 
-def test_the_hooks_write_a_ranks_share_of_the_global_batch(tmp_path):
+def test_the_hooks_record_a_ranks_share_of_the_global_batch(tmp_path):
     parser = megatron.add_arguments(argparse.ArgumentParser())
     flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path), "--perf-log-interval", "2"]
     layout = {"world_size": 8, "tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2, "context_parallel_size": 1}

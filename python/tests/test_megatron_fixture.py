@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A script with Megatron's arguments, run as a program: what it records equals Megatron's own formula to the integer."""
+"""A script with Megatron's arguments: its records equal Megatron's formula to the integer."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ CASES = {  # flags, and the ranks that share the work
 
 
 def arguments_of(words, ranks):
-    """What Megatron's formula reads, taken from the command line without the code under test."""
+    """Arguments for Megatron's formula, parsed independently of the code under test."""
     found = dict.fromkeys(("q_lora_rank", "num_experts"))
     key = None
     for word in words:
@@ -48,7 +48,7 @@ def arguments_of(words, ranks):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_record_of_a_step_is_a_ranks_share_of_megatrons_figure(case, tmp_path):
+def test_the_record_is_a_ranks_share_of_megatrons_number(case, tmp_path):
     flags, ranks = CASES[case]
     words = [*BASE.split(), *flags.split()]
     command = [sys.executable, SCRIPT, *words, "--enable-perf-monitor", "--perf-log-dir", tmp_path, "--no-perf-console-output"]

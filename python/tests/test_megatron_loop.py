@@ -127,7 +127,7 @@ def test_a_writer_that_fails_ends_no_run(start, tmp_path, capsys):
         ({"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": 1}, "all", "taken as every layer"),
         ({"recompute_granularity": "selective"}, "core", ""),
         ({"recompute_granularity": "selective", "recompute_modules": ["layernorm"]}, "none", ""),
-        ({"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mlp"]}, "core", "recompute_modules mlp are left out"),
+        ({"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mlp"]}, "core", "recompute_modules mlp are ignored"),
     ],
 )
 def test_recompute_is_what_it_is_or_it_is_said(start, tmp_path, capsys, more, recomputed, says):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real MLflow: metrics reach the user's own run, each under its step."""
+"""Real MLflow: metrics reach the user's run with their step."""
 
 import flopmeter
 import pytest
@@ -23,7 +23,7 @@ def train(directory, **options):
                 pass
 
 
-def test_metrics_reach_the_active_run_under_their_step(client, tmp_path):
+def test_metrics_reach_the_active_run_with_their_step(client, tmp_path):
     import mlflow
 
     with mlflow.start_run() as run:
@@ -34,7 +34,7 @@ def test_metrics_reach_the_active_run_under_their_step(client, tmp_path):
         assert all(point.value > 0 for point in history)
 
 
-def test_without_a_run_or_without_being_asked_nothing_is_logged(client, tmp_path):
+def test_nothing_is_logged_without_a_run_or_a_request(client, tmp_path):
     import mlflow
 
     train(tmp_path / "none", mlflow=True)

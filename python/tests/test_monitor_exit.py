@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""However a program ends, it is gone within two seconds, with outputs that stand still too, and its records can be read."""
+"""A program exits within two seconds, even with blocked outputs, and its records are readable."""
 
 import os
 import signal
@@ -38,9 +38,9 @@ ENDS = {"finish": 0, "forgotten": 0, "exit": 3, "_exit": 4, "raise": 1, "SIGTERM
 
 
 @pytest.mark.parametrize("ending", ENDS)
-def test_the_process_is_gone_within_two_seconds(tmp_path, ending):
+def test_the_process_exits_within_two_seconds(tmp_path, ending):
     os.mkfifo(tmp_path / "fifo")
-    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)  # takes nothing: a pipe holds 64 KiB
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)  # never read: a pipe holds 64 KiB
     try:
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, ending, tmp_path / "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -56,7 +56,7 @@ def test_the_process_is_gone_within_two_seconds(tmp_path, ending):
     assert len(records(tmp_path / "run")) == 400
 
 
-def test_a_monitor_that_was_made_before_torch_says_why_it_counted_nothing(tmp_path):
+def test_a_monitor_created_before_torch_reports_why_it_counted_nothing(tmp_path):
     program = "import sys, flopmeter; monitor = flopmeter.Monitor(sys.argv[1], console=False); import torch; monitor.finish()"
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "run"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0

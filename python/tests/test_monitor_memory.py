@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the monitor costs in memory: after a measurement it is given back, and all of it together stays small."""
+"""Memory of the monitor: it is freed after a measurement, and the total stays small."""
 
 import ctypes
 import gc
@@ -27,11 +27,11 @@ def train(monitor, model, tokens, steps):
 
 
 @pytest.mark.parametrize("mode", ["profiler", "smart", "hybrid"])
-def test_memory_is_back_after_a_measurement(mode, tmp_path):
+def test_memory_is_freed_after_a_measurement(mode, tmp_path):
     model, tokens = SmallGpt(), torch.randint(64, (4, 16))
     model(tokens).backward()
     with flopmeter.Monitor(tmp_path, console=False, mode=mode, flops_profile_freq=50, recalibration_frequency=50) as monitor:
-        train(monitor, model, tokens, 60)  # two measurements, so that what is made once is made
+        train(monitor, model, tokens, 60)  # two measurements, so that one-time allocations are done
         before, measured = resident(), monitor.status["measurements"]
         train(monitor, model, tokens, 50)
         assert monitor.status["measurements"] == measured + 1
@@ -47,7 +47,7 @@ def test_the_monitor_takes_less_than_a_hundred_megabytes(tmp_path):
         assert resident() - before < 100 * MB
 
 
-def test_the_profiler_of_torch_gives_its_memory_back(tmp_path):
+def test_the_torch_profiler_frees_its_memory(tmp_path):
     from flopmeter.compat import calculate_mfu_with_profiler
 
     model = SmallGpt()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flopmeter.Monitor in loops as people write them: nothing is lost, counted twice, or tagged wrong."""
+"""flopmeter.Monitor in uncommon loops: nothing is lost, counted twice, or tagged wrong."""
 
 import copy
 import gc
@@ -15,7 +15,7 @@ from run_records import records
 from torch import nn
 
 WIDTH, ROWS = 32, 4
-FLOPS = ROWS * WIDTH * WIDTH * 2 * (2 + 3)  # two linears, of which the first forms no gradient of its input
+FLOPS = ROWS * WIDTH * WIDTH * 2 * (2 + 3)  # two linear layers; the first needs no input gradient
 
 pytestmark = pytest.mark.torch2("hooks for optimizers")
 
@@ -129,7 +129,7 @@ def test_step_without_with_marks_where_a_step_begins(loop):
     assert monitor.status["misuse"] == 0
 
 
-def test_the_loop_may_run_in_another_thread_than_the_monitor_was_made_in(loop):
+def test_the_loop_may_run_in_another_thread_than_the_one_that_created_the_monitor(loop):
     monitor = loop.start()
 
     def run():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``flopmeter recount``: a stored run under every other convention, step by step and to the integer."""
+"""``flopmeter recount``: a stored run under all other conventions, step by step and to the integer."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ def flopmeter_command(*arguments):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A llama trained for real on padded batches, counted at every step."""
+    """A real LLaMA training on padded batches, counted in each step."""
     transformers = pytest.importorskip("transformers")
     directory = tmp_path_factory.mktemp("run")
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA, attn_implementation="sdpa"))
@@ -48,7 +48,7 @@ def conventions():
     return [row["name"] for row in json.loads(flopmeter_command("conventions", "--json").stdout)]
 
 
-def test_every_convention_is_what_the_estimate_says_of_each_step(run):
+def test_each_convention_equals_the_estimate_of_each_step(run):
     names = conventions()
     assert len(names) > 15
     for name in names:
@@ -64,7 +64,7 @@ def test_every_convention_is_what_the_estimate_says_of_each_step(run):
             assert step["recounted"]["mfu"] == pytest.approx(mfu, rel=1e-12)
 
 
-def test_its_own_convention_gives_what_was_stored(run):
+def test_its_own_convention_gives_the_stored_values(run):
     result = json.loads(flopmeter_command("recount", run, "--convention", "model-v1", "--json").stdout)
     rows = records(run)
     for step, row in zip(result["steps"], rows, strict=True):
@@ -75,13 +75,13 @@ def test_its_own_convention_gives_what_was_stored(run):
     assert unpadded and all(step["recounted"] == step["stored"] for step in unpadded)
 
 
-def test_people_see_both_conventions_side_by_side(run):
+def test_the_text_shows_both_conventions(run):
     done = flopmeter_command("recount", run, "--convention", "kaplan-6n")
     assert done.returncode == 0
     assert "model-v1 (stored)" in done.stdout and "kaplan-6n" in done.stdout and "MFU" in done.stdout
 
 
-def test_what_cannot_be_recomputed_is_said_in_one_line(run, tmp_path):
+def test_a_failed_recount_is_reported_in_one_line(run, tmp_path):
     done = flopmeter_command("recount", run, "--convention", "palmm")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "palmm" in done.stderr
     with flopmeter.Monitor(tmp_path / "bare", console=False) as monitor, monitor.step(tokens=4, samples=1):
@@ -91,7 +91,7 @@ def test_what_cannot_be_recomputed_is_said_in_one_line(run, tmp_path):
     assert flopmeter_command("recount", run).returncode == 2
 
 
-def test_records_without_a_batch_are_left_empty_and_counted(run, tmp_path):
+def test_records_without_a_batch_are_empty_and_counted(run, tmp_path):
     (tmp_path / "run.json").write_text((run / "run.json").read_text())
     source = next(run.glob("records_*.jsonl"))
     rows = [json.loads(line) for line in source.read_text().splitlines()]
@@ -103,7 +103,7 @@ def test_records_without_a_batch_are_left_empty_and_counted(run, tmp_path):
     assert result["steps"][0]["recounted"]["model_flops"] is not None
 
 
-def test_which_parameters_were_trained_must_be_known(tmp_path):
+def test_the_trainable_parameters_must_be_known(tmp_path):
     transformers = pytest.importorskip("transformers")
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA))
     model.lm_head.weight.requires_grad_(False)

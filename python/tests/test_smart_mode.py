@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mode smart on real models whose every batch has another shape, against counting every step."""
+"""Mode smart on real models with a different shape per batch, compared with counting all steps."""
 
 import itertools
 import random
@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """The models are tiny: more threads only wait for each other."""
+    """Tiny models do not benefit from more threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -36,7 +36,7 @@ def text_batches(steps):
         yield {"input_ids": ids, "labels": ids}
 
 
-IMAGE = 2  # the token that stands for four patches
+IMAGE = 2  # the token that represents four patches
 
 
 def vision_model():
@@ -70,7 +70,7 @@ def vision_batches(steps):
 
 
 def train(directory, make, batches, steps, known, **options):
-    """FLOPs of each step; ``known``: the monitor may read the model's configuration."""
+    """FLOPs of each step; ``known``: the monitor may read the model configuration."""
     torch.manual_seed(0)
     model = make()
     monitor = flopmeter.Monitor(directory, model=model if known else None, console=False, **options)
@@ -84,7 +84,7 @@ def train(directory, make, batches, steps, known, **options):
 
 
 def compare(tmp_path, make, batches, steps, known=True):
-    """Records of mode smart, the share by which their FLOPs miss the truth, and the number of counts."""
+    """Records of mode smart, the relative error of their FLOPs, and the number of counts."""
     truth, counts = train(tmp_path / "always", make, batches, steps, known, overhead_budget=1)
     assert counts == len(truth) == steps and {row["flops_source"] for row in truth} == {"counted"}
     smart, measurements = train(tmp_path / "smart", make, batches, steps, known, mode="smart")
@@ -106,7 +106,7 @@ def assert_counts_are_shown(rows, measurements):
             assert row["calibration_age"] >= 1
 
 
-def test_a_sample_of_two_hundred_steps(tmp_path):
+def test_two_hundred_steps(tmp_path):
     rows, error, measurements = compare(tmp_path, text_model, text_batches, 200)
     assert shapes(rows) > 100
     assert measurements <= 20

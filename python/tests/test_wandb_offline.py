@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""W&B, the real one, offline: the six keys, their axis, and no row of the user's lost."""
+"""Real W&B, offline: the six keys, their axis, and no lost rows of the user."""
 
 import time
 
@@ -25,7 +25,7 @@ def steps(monitor, number, after=lambda step: None):
         after(step)
 
 
-def test_values_join_the_users_rows_and_none_of_them_is_lost(run, tmp_path):
+def test_values_join_the_rows_of_the_user_and_none_is_lost(run, tmp_path):
     monitor = flopmeter.Monitor(tmp_path / "run", console=False, peak_tflops=1.0)
 
     def log(step):
@@ -41,7 +41,7 @@ def test_values_join_the_users_rows_and_none_of_them_is_lost(run, tmp_path):
     assert metrics["perf/*"].step_metric == "flopmeter/step"
 
 
-def test_rows_of_its_own_on_demand(run, tmp_path):
+def test_separate_rows_on_request(run, tmp_path):
     monitor = flopmeter.Monitor(tmp_path / "run", console=False, peak_tflops=1.0, wandb=True)
     steps(monitor, 5)
     monitor.finish()
@@ -52,7 +52,7 @@ def test_rows_of_its_own_on_demand(run, tmp_path):
     assert all(row["perf/mfu_percent"] == pytest.approx(100 * row["perf/mfu"]) for row in rows)
 
 
-def test_switched_off_it_stays_away(run, tmp_path):
+def test_disabled_it_logs_nothing(run, tmp_path):
     monitor = flopmeter.Monitor(tmp_path / "run", console=False, wandb=False)
     steps(monitor, 2)
     monitor.finish()
@@ -60,7 +60,7 @@ def test_switched_off_it_stays_away(run, tmp_path):
     assert read_run(tmp_path / "wandb")[0] == []
 
 
-def test_the_training_monitor_logs_the_six_keys_and_skips_on_demand(run, tmp_path):
+def test_the_training_monitor_logs_the_six_keys_and_can_skip(run, tmp_path):
     monitor = flopmeter.compat.TrainingMonitor(str(tmp_path / "out"))
     monitor.log_step(0, 0, 1.5, 0.1, 1e-3)
     monitor.log_step(1, 0, 1.4, 0.1, 1e-3, skip_wandb=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the history out of a .wandb file: LevelDB log blocks of protocol buffers that wandb's own package defines."""
+"""Reads the history of a .wandb file: LevelDB log blocks of protocol buffers."""
 
 import json
 import struct
@@ -39,11 +39,11 @@ def _records(folder):
 
 
 def read_run(folder):
-    """Rows of the history (without wandb's own keys) and the metric definitions of the one finished run in a folder."""
+    """History rows (without wandb's keys) and metric definitions of the one finished run in a folder."""
     records = _records(folder)
     deadline = time.monotonic() + 30
     while not any(record.WhichOneof("record_type") == "exit" for record in records):  # the file is written later
-        assert time.monotonic() < deadline, "the run's file does not end"
+        assert time.monotonic() < deadline, "the file of the run is incomplete"
         time.sleep(0.05)
         records = _records(folder)
     rows, metrics = [], {}

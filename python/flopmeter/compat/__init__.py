@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names, signatures and manners of training scripts that measure MFU by hand, over the native library.
+"""Names and signatures of training scripts that compute MFU themselves, on top of the native library.
 
-Functions here return a float always: 0.0 and a printed line where a figure is not known, at most 1.0 for an MFU.
+Functions always return a float: 0.0 and a printed line if a value is unknown, at most 1.0 for an MFU.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _MONITOR = "training.utils.monitor"
 
 
 class _Names(MetaPathFinder, Loader):
-    """Makes ``training.utils.monitor``, or what the program's own package ``training`` lacks of it.
+    """Provides ``training.utils.monitor``, or the missing parts of an existing package ``training``.
 
-    The last of all finders: whatever the program has itself is found before, wherever it puts it.
+    The last of all finders, so modules of the program take precedence.
     """
 
     def find_spec(self, fullname: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """A module of these names; None for any other."""
+        """Spec of a module with one of these names; None for other names."""
         if fullname not in ("training", "training.utils", _MONITOR):
             return None
         return ModuleSpec(fullname, self, is_package=fullname != _MONITOR)
@@ -63,6 +63,6 @@ class _Names(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Make ``from training.utils.monitor import …`` find these names, unless the program has a module of that name."""
+    """Make ``from training.utils.monitor import …`` work, unless the program has a module of that name."""
     if not any(isinstance(finder, _Names) for finder in sys.meta_path):
         sys.meta_path.append(_Names())

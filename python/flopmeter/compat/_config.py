@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training script's own configuration says about monitoring."""
+"""Monitoring keys in the configuration of a training script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BLOCKS = ("flopmeter", "monitoring", "monitor")
 
 
 def find(config: Any, *names: str) -> Any:
-    """The first of the names that the configuration or one of its blocks holds."""
+    """Value of the first name that the configuration or one of its blocks contains."""
     if not isinstance(config, Mapping):
         return None
     for block in (config, *(value for value in config.values() if isinstance(value, Mapping))):
@@ -32,8 +32,8 @@ def _leaves(block: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[t
             yield (*path, str(key)), value
 
 
-def usable(config: Any, tell: Callable[[str], None]) -> dict[str, Any]:
-    """The keys about monitoring that the native monitor knows, in its blocks; each other one is told of in a line."""
+def usable(config: Any, report: Callable[[str], None]) -> dict[str, Any]:
+    """The monitoring keys that the native monitor supports, in its blocks; each other key is reported in one line."""
     if not isinstance(config, Mapping):
         return {}
     kept: dict[str, Any] = {}
@@ -42,14 +42,14 @@ def usable(config: Any, tell: Callable[[str], None]) -> dict[str, Any]:
             continue
         for path, value in _leaves(config[block], (block,)):
             if path == ("monitoring", "flops_backend"):
-                continue  # TrainingMonitor's own
+                continue  # a key of TrainingMonitor
             alone: Any = value
             for name in reversed(path):
                 alone = {name: alone}
             try:
                 _flopmeter.Options().apply_yaml(json.dumps(alone, default=str), "config")
             except ValueError as error:
-                tell(f"A key of the configuration is not used: {reason(error).partition(': ')[2]}")
+                report(f"A key of the configuration is not used: {reason(error).partition(': ')[2]}")
                 continue
             place = kept
             for name in path[:-1]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's forward and backward on a dummy batch, which leaves no trace and waits for no other rank."""
+"""Runs a model's forward and backward on a dummy batch without side effects and without waiting for other ranks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from flopmeter.torch.hooks import suspended
 from flopmeter.ranks import initialized_distributed
 
-# Their forward or backward waits for all ranks, and an error in the middle of it would leave them half gathered.
+# Their forward or backward waits for all ranks, and an error in between would leave them partly gathered.
 _WAIT_FOR_RANKS = {"FullyShardedDataParallel", "FSDPModule", "DistributedDataParallel", "DeepSpeedEngine", "PipelineModule"}
-_COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional")  # torch's namespaces of them
+_COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional")  # torch's namespaces of collectives
 
 
 def _torch() -> Any:
@@ -25,20 +25,20 @@ def _torch() -> Any:
 
 
 def _create_dummy_batch_for_profiling(batch_size: int, seq_length: int, device: Any) -> dict[str, Any]:
-    """Token ids, a full mask and labels; draws no random numbers."""
+    """Token IDs, a full mask, and labels; uses no random numbers."""
     torch = _torch()
     ids = torch.zeros(batch_size, seq_length, dtype=torch.long, device=device)
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids.clone()}
 
 
 def without_ddp(model: Any) -> Any:
-    """The model inside DistributedDataParallel: one rank alone can run it."""
+    """The model inside DistributedDataParallel, which one rank can run alone."""
     inner = getattr(model, "_orig_mod", model)
     return inner.module if isinstance(inner, _torch().nn.parallel.DistributedDataParallel) else model
 
 
 def waits_for_ranks(model: Any) -> str:
-    """The name of a part of the model that only all ranks together can run; else empty."""
+    """Name of a part of the model that only all ranks together can run; else empty."""
     for module in model.modules():
         if names := _WAIT_FOR_RANKS.intersection(kind.__name__ for kind in type(module).__mro__):
             return min(names)
@@ -46,7 +46,7 @@ def waits_for_ranks(model: Any) -> str:
 
 
 def _no_collectives() -> AbstractContextManager[Any]:
-    """A collective inside raises instead of waiting for ranks that do not take part."""
+    """Makes a collective raise instead of waiting for ranks that do not take part."""
     distributed = initialized_distributed()
     if distributed is None or distributed.get_world_size() == 1:
         return nullcontext()
@@ -62,19 +62,19 @@ def _no_collectives() -> AbstractContextManager[Any]:
 
 
 def _names(model: Any) -> tuple[list[inspect.Parameter], bool]:
-    """The arguments of forward, and whether it takes any others by name."""
+    """The arguments of forward, and whether it accepts other names."""
     parameters = list(inspect.signature(model.forward).parameters.values())
     return parameters, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def takes_labels(model: Any) -> bool:
-    """Whether its forward takes labels."""
+    """Whether forward accepts labels."""
     parameters, takes_any = _names(model)
     return takes_any or any(p.name == "labels" for p in parameters)
 
 
 def _run(model: Any, batch: dict[str, Any]) -> Any:
-    """Calls the model with what its forward takes of the batch; a module without such names gets one tensor."""
+    """Calls the model with the parts of the batch that forward accepts; a module without such names gets one tensor."""
     torch = _torch()
     parameters, takes_any = _names(model)
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -88,7 +88,7 @@ def _run(model: Any, batch: dict[str, Any]) -> Any:
         return model(batch["input_ids"])
     linear = next((module for module in model.modules() if isinstance(module, torch.nn.Linear)), None)
     if linear is None:
-        raise ValueError("its forward takes no input_ids, and it has no embedding or linear layer to make an input for")
+        raise ValueError("its forward does not accept input_ids, and it has no embedding or linear layer to derive an input from")
     shape = (*batch["input_ids"].shape, linear.in_features)
     return model(torch.ones(shape, dtype=linear.weight.dtype, device=linear.weight.device))
 
@@ -101,11 +101,11 @@ def _loss(output: Any) -> Any:
     for value in values:
         if hasattr(value, "is_floating_point") and value.is_floating_point():
             return value.float().sum()
-    raise ValueError("its output holds no tensor of floating-point numbers")
+    raise ValueError("its output contains no floating-point tensor")
 
 
 def _recomputes_by_backward(loss: Any) -> bool:
-    """Whether a checkpoint of the kind that calls backward() itself is in the graph: it refuses autograd.grad."""
+    """Whether the graph contains a checkpoint that calls backward() itself: it does not support autograd.grad."""
     seen, nodes = set(), [loss.grad_fn]
     while nodes:
         node = nodes.pop()
@@ -132,12 +132,12 @@ def run_once(model: Any, batch: dict[str, Any], forward_only: bool) -> None:
             return
         if _recomputes_by_backward(loss):
             loss.backward()
-        else:  # forms the same gradients, and hands them to no hook that takes an optimizer's step
+        else:  # computes the same gradients without running hooks that step an optimizer
             torch.autograd.grad(loss, trained, allow_unused=True)
 
 
 def _random_states() -> list[Callable[[], None]]:
-    """What sets Python's and numpy's random numbers back."""
+    """Function that restores the random state of Python and numpy."""
     state = random.getstate()
     restore: list[Callable[[], None]] = [lambda: random.setstate(state)]
     if (numpy := sys.modules.get("numpy")) is not None:
@@ -148,7 +148,7 @@ def _random_states() -> list[Callable[[], None]]:
 
 @contextmanager
 def untouched(model: Any) -> Iterator[None]:
-    """Whatever runs inside leaves random numbers, gradients, buffers and train mode as they were, and calls no optimizer."""
+    """Preserves random state, gradients, buffers, and train mode, and calls no optimizer."""
     torch = _torch()
     modes = [(module, module.training) for module in model.modules()]
     gradients = [(parameter, parameter.grad) for parameter in model.parameters()]

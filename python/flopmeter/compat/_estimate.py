@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLOPs from parameters times tokens: 2.5 for each parameter and token forward, twice that backward."""
+"""FLOPs from parameters times tokens: 2.5 per parameter and token in forward, twice that in backward."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from flopmeter.batch import Batch, describe
 
-COEFFICIENT = 2.5  # multimodal models: text and vision meet; the preset params-2.5 of `flopmeter estimate`
-VISUAL_TOKENS = 576  # of an image whose grid is not known
-_MERGED = 4  # patches of image_grid_thw that become one visual token
+COEFFICIENT = 2.5  # multimodal models; preset params-2.5 of `flopmeter estimate`
+VISUAL_TOKENS = 576  # for an image with an unknown grid
+_MERGED = 4  # patches of image_grid_thw per visual token
 
 
 def reason(error: BaseException) -> str:
@@ -20,7 +20,7 @@ def reason(error: BaseException) -> str:
 
 
 def as_number(value: Any) -> float | None:
-    """A finite number from whatever holds one; None where nothing does."""
+    """A finite number from any type that contains one; else None."""
     try:
         number = float(value.item() if hasattr(value, "item") else value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -29,7 +29,7 @@ def as_number(value: Any) -> float | None:
 
 
 def parameters_of(model: Any) -> int:
-    """All parameters, frozen ones too."""
+    """All parameters, including frozen ones."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -39,7 +39,7 @@ def estimated_flops(model: Any, batch_size: int, seq_length: float) -> float:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """Extents of a tensor, an array or nested lists; empty for anything else."""
+    """Extents of a tensor, an array, or nested lists; empty for other types."""
     if (shape := getattr(value, "shape", None)) is not None:
         return tuple(int(extent) for extent in shape)
     if not isinstance(value, (list, tuple)):
@@ -48,7 +48,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _named(batch: Any) -> Mapping[str, Any]:
-    """The batch by name; of tensors without names the first is the input."""
+    """The batch by name; the first of several unnamed tensors is the input."""
     if isinstance(batch, Mapping):
         return batch
     if isinstance(batch, (list, tuple)) and any(hasattr(each, "shape") for each in batch):
@@ -60,7 +60,7 @@ def _named(batch: Any) -> Mapping[str, Any]:
 
 
 def _visual_tokens(batch: Mapping[str, Any]) -> float | None:
-    """Visual tokens of all images by their grids; None where no grid is known."""
+    """Visual tokens of all images from their grids; None without a grid."""
     grid = batch.get("image_grid_thw")
     if grid is None:
         return None
@@ -69,18 +69,18 @@ def _visual_tokens(batch: Mapping[str, Any]) -> float | None:
         rows = [rows] if rows and not isinstance(rows[0], (list, tuple)) else rows
         return sum(int(t) * int(h) * int(w) for t, h, w in rows) / _MERGED
     except (TypeError, ValueError) as error:
-        print(f"image_grid_thw is not used, because it is not rows of t, h, w: {reason(error)}")
+        print(f"image_grid_thw is ignored, because it does not contain rows of t, h, w: {reason(error)}")
         return None
 
 
 def _masked(mask: Any) -> Batch:
-    """What the mask tells; it is read even where it lies on a device."""
+    """Lengths from the mask, which is read even if it is on a device."""
     on_device = getattr(getattr(mask, "device", None), "type", "cpu") not in ("cpu", "meta")
     return describe(attention_mask=mask.cpu() if on_device else mask)
 
 
 def _sequences(batch: Any) -> tuple[int, float]:
-    """Number of sequences and their mean length, visual tokens included; zeros where the batch tells neither."""
+    """Number of sequences and their mean length, including visual tokens; zeros if the batch contains neither."""
     named = _named(batch)
     masked = _masked(named.get("attention_mask"))
     if masked.padded_length:
@@ -104,20 +104,20 @@ def _sequences(batch: Any) -> tuple[int, float]:
 
 
 def _get_actual_sequence_length(batch_example: Any) -> float:
-    """Tokens of a sequence, visual ones included: the mean over the attention mask's rows, else the input's length."""
+    """Tokens per sequence, including visual tokens: mean over the attention mask, else the input length."""
     try:
         return float(_sequences(batch_example)[1])
     except Exception as error:
-        print(f"The sequence length cannot be told: {reason(error)}")
+        print(f"The sequence length is unknown: {reason(error)}")
         return 0.0
 
 
 def _estimate_forward_flops(model: Any, batch_example: Any) -> float:
-    """Forward: 2.5 × parameters × batch size × sequence length; 0.0 and a line where it cannot be told."""
+    """Forward: 2.5 × parameters × batch size × sequence length; 0.0 and a line if it is unknown."""
     try:
         sequences, length = _sequences(batch_example)
         if not sequences * length:
-            print("FLOPs cannot be estimated: the batch tells no number of tokens (input_ids, attention_mask, labels, …)")
+            print("FLOPs cannot be estimated: the batch contains no number of tokens (input_ids, attention_mask, labels, …)")
             return 0.0
         return estimated_flops(model, sequences, length) / 3
     except Exception as error:
@@ -131,12 +131,12 @@ def _estimate_flops_fallback(model: Any, batch_example: Any) -> float:
 
 
 def profile_model_flops(model: Any, batch_example: Any) -> float:
-    """FLOPs of a training step on the batch, by estimate; 0.0 and a line where it cannot be told."""
+    """Estimated FLOPs of a training step on the batch; 0.0 and a line if they are unknown."""
     return _estimate_flops_fallback(model, batch_example)
 
 
 def calculate_mfu(flops: float, compute_time: float, gpu_peak_flops: float) -> float:
-    """MFU of ``flops`` done in ``compute_time`` seconds, at most 1.0; 0.0 where time or peak is not positive."""
+    """MFU of ``flops`` in ``compute_time`` seconds, at most 1.0; 0.0 unless time and peak are positive."""
     given = {"flops": flops, "compute_time": compute_time, "gpu_peak_flops": gpu_peak_flops}
     numbers = {name: as_number(value) for name, value in given.items()}
     for name, number in numbers.items():

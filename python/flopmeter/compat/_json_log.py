@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A JSON array in a file that is valid after every entry: each write replaces the closing bracket, in one call.
+"""A JSON array in a file that is valid after each entry: each write replaces the closing bracket in one call.
 
-Nothing is remembered between two writes but the file itself, which is locked meanwhile: a restarted program adds to
-what it wrote before, and several writers to one file add their entries in turn.
+The file, locked during a write, is the only state: a restarted program appends to it, and several writers can share it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 from flopmeter.log import log_once
 
 _END = b"\n]\n"
-_LOCK_TRIES = 100  # a millisecond each: the training waits for no writer that stands still
+_LOCK_TRIES = 100  # one millisecond each: the training does not wait for a blocked writer
 
 
 def _plain(value: Any) -> Any:
@@ -29,7 +28,7 @@ def _plain(value: Any) -> Any:
 
 
 class JsonLog:
-    """Appends entries; what cannot be written is said once, and training goes on."""
+    """Appends entries; a write error is logged once, and the training continues."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -55,7 +54,7 @@ class JsonLog:
             except BlockingIOError:
                 time.sleep(0.001)
             except OSError:
-                break  # some shared file systems have no locks
+                break  # some shared file systems do not support locks
         else:
             raise OSError(errno.EBUSY, "another program holds its lock")
         try:
@@ -67,16 +66,16 @@ class JsonLog:
                 pass
 
     def _prepare(self) -> None:
-        """Makes the file end as ours do; one that holds no JSON array is moved aside."""
+        """Completes the end of the file; renames a file without a JSON array."""
         text = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
         try:
             entries = json.loads(text) if text.strip() else []
         except ValueError:
             entries = None
         if not isinstance(entries, list):
-            aside = self._path + ".old"
-            os.replace(self._path, aside)
-            log_once(f"{self._path} held no JSON array and was moved to {aside}")
+            renamed = self._path + ".old"
+            os.replace(self._path, renamed)
+            log_once(f"{self._path} contained no JSON array and was renamed to {renamed}")
             os.close(self._fd)
             self._open()
             text, entries = b"", []
@@ -102,7 +101,7 @@ class JsonLog:
                 is_first = os.pread(self._fd, 1, end - 1) == b"["
                 data = (b"\n" if is_first else b",\n") + text + _END
                 if os.pwrite(self._fd, data, end) != len(data):
-                    raise OSError(f"the file takes no more: {self._path}")
+                    raise OSError(f"cannot append to the file: {self._path}")
         except OSError as error:
             self._give_up(error, end)
 
@@ -117,7 +116,7 @@ class JsonLog:
         self.close()
 
     def close(self) -> None:
-        """No more entries."""
+        """End the log."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

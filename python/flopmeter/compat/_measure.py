@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLOPs of a dummy batch by counting (or by torch's own profiler), and the MFU that follows."""
+"""FLOPs of a dummy batch by counting (or by the torch profiler), and the resulting MFU."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from flopmeter.compat._estimate import as_number, calculate_mfu, reason
 
 
 def usual_dtype(device: Any = None) -> str:
-    """What models on the device compute in, where nothing tells."""
+    """Default compute dtype of a device."""
     is_gpu = isinstance(device, str) and device != "cpu" or peaks.torch_device_name(device)
     return "bf16" if is_gpu else "fp32"
 
 
 def get_gpu_peak_flops(device: Any = None, dtype: Any = None) -> float:
-    """Peak of one device in FLOP/s: catalog by torch's name of it, else the CPU's formula; 0.0 and a line if unknown."""
+    """Peak of one device in FLOP/s: catalog, else the CPU formula; 0.0 and a line if it is unknown."""
     try:
         table = peaks.find_peaks(device)
         name = dtype_name(str(dtype)) if dtype is not None else usual_dtype(device)
-    except Exception as error:  # a device or dtype that nobody knows
-        print(f"The peak is not known, and MFU will be 0: {reason(error)}")
+    except Exception as error:  # unknown device or dtype
+        print(f"The peak is unknown, MFU will be 0: {reason(error)}")
         return 0.0
     peak = table.peaks.get(name)
     if peak is None:
-        print(f"The {name} peak of {table.device} is not known ({table.source}); MFU will be 0")
+        print(f"The {name} peak of {table.device} is unknown ({table.source}); MFU will be 0")
         return 0.0
     return peak
 
 
 def device_and_dtype(model: Any) -> tuple[Any, Any]:
-    """Where the model is and what it computes in; None where it has no parameters."""
+    """Device and compute dtype of the model; None if it has no parameters."""
     parameter = next(model.parameters(), None)
     if parameter is None:
         return None, None
@@ -51,25 +51,25 @@ def device_and_dtype(model: Any) -> tuple[Any, Any]:
 
 
 def peak_of(model: Any) -> float:
-    """Peak of the device that holds the model, in the dtype it computes in."""
+    """Peak of the device of the model in its compute dtype."""
     return get_gpu_peak_flops(*device_and_dtype(model))
 
 
 def _autocast_dtype(device_type: str) -> Any:
-    """The dtype that autocast computes in; None where it is off."""
+    """The dtype of autocast; None if it is off."""
     torch = _torch()
     if device_type == "meta":
         return None
     if hasattr(torch, "get_autocast_dtype"):
         return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else None
-    # torch 1.13: two names for each question
+    # torch 1.13 has two names for each function
     if device_type == "cpu":
         return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
 def _by_torch_profiler(work: Callable[[], None]) -> float:
-    """What torch.profiler sums up under with_flops: products and convolutions, forward only where it has no formula."""
+    """FLOPs of torch.profiler with with_flops: matmuls and convolutions, without operators that have no formula."""
     torch = _torch()
     with torch.profiler.profile(record_shapes=True, with_flops=True) as profiler:
         work()
@@ -87,22 +87,22 @@ def _by_count(work: Callable[[], None]) -> float:
 
 
 def _unmeasurable(model: Any, batch_size: Any, seq_length: Any) -> str:
-    """Why no dummy batch can be run; empty where one can."""
+    """Why a dummy batch cannot run; empty if it can."""
     if not isinstance(model, _torch().nn.Module):
-        return f"{type(model).__name__} is no torch module"
+        return f"{type(model).__name__} is not a torch module"
     for name, value in (("batch_size", batch_size), ("seq_length", seq_length)):
         number = as_number(value)
         if number is None or number < 1 or number != int(number):
-            return f"{name} is {value!r} and must be a whole number above 0"
+            return f"{name} is {value!r} and must be a positive integer"
     if next(model.parameters(), None) is None:
         return f"{type(model).__name__} has no parameters"
     if part := waits_for_ranks(without_ddp(model)):
-        return f"{part} runs on all ranks at once; leave model_ref unset to count the steps themselves"
+        return f"{part} runs on all ranks at once; do not set model_ref, to count the steps themselves"
     return ""
 
 
 def _without_labels(model: Any, batch: dict[str, Any], measure: Callable[[], float], error: Exception) -> float:
-    """Once more after an error, as for a head that gives one class a sequence; the error where that is none of the labels'."""
+    """Repeats without labels after an error, for a head with one class per sequence; raises if the labels are not the reason."""
     if not takes_labels(model):
         raise error
     del batch["labels"]
@@ -110,16 +110,16 @@ def _without_labels(model: Any, batch: dict[str, Any], measure: Callable[[], flo
         flops = measure()
     except Exception:
         raise error from None
-    print(f"FLOPs are measured without labels, because one for each token does not fit: {reason(error)}")
+    print(f"FLOPs are measured without labels, because labels per token do not fit: {reason(error)}")
     return flops
 
 
 def _measure_flops_with_profiler(
     model: Any, batch_size: int, seq_length: int, forward_only: bool = False, flops_backend: str = "flopmeter"
 ) -> float:
-    """FLOPs of forward and backward on a dummy batch; 0.0 and a line where the model cannot run one.
+    """FLOPs of forward and backward on a dummy batch; 0.0 and a line if the model cannot run it.
 
-    ``flops_backend``: "flopmeter" counts, "torch_profiler" asks torch's own profiler.
+    ``flops_backend``: "flopmeter" counts, "torch_profiler" uses the torch profiler.
     """
     if flops_backend not in ("flopmeter", "torch_profiler"):
         print(f"flops_backend '{flops_backend}': expected flopmeter or torch_profiler; flopmeter is used")
@@ -131,7 +131,7 @@ def _measure_flops_with_profiler(
         inner = without_ddp(model)
         parameters = list(inner.parameters())
         if not forward_only and not any(parameter.requires_grad for parameter in parameters):
-            print("No parameter is trained: FLOPs are those of the forward")
+            print("No parameter is trained: only the forward pass is counted")
         with untouched(inner):
             batch = _create_dummy_batch_for_profiling(int(batch_size), int(seq_length), parameters[0].device)
             try:
@@ -139,7 +139,7 @@ def _measure_flops_with_profiler(
             except Exception as error:
                 flops = _without_labels(inner, batch, lambda: measure(lambda: run_once(inner, batch, forward_only)), error)
         if flops <= 0:
-            print(f"{type(inner).__name__} ran without any operation that counts as FLOPs")
+            print(f"{type(inner).__name__} ran no operator with a FLOP cost")
         return flops
     except Exception as error:
         print(f"FLOPs cannot be measured: {reason(error)}")
@@ -149,20 +149,20 @@ def _measure_flops_with_profiler(
 def calculate_mfu_with_profiler(
     model: Any, batch_size: int, seq_length: int, step_time: float, forward_only: bool = False, flops_backend: str = "flopmeter"
 ) -> float:
-    """MFU of a step that took ``step_time`` seconds, with FLOPs measured on a dummy batch; at most 1.0."""
+    """MFU of a step of ``step_time`` seconds, with FLOPs measured on a dummy batch; at most 1.0."""
     return mfu_of(model, step_time, lambda: _measure_flops_with_profiler(model, batch_size, seq_length, forward_only, flops_backend))
 
 
 def mfu_of(model: Any, step_time: Any, flops: Callable[[], float]) -> float:
-    """MFU with FLOPs that are asked for only where the time is good."""
+    """MFU; requests the FLOPs only if the time is valid."""
     try:
         seconds = as_number(step_time)
         if seconds is None or seconds <= 0:
-            print(f"MFU is 0, because step_time is {step_time!r} and must be seconds above 0")
+            print(f"MFU is 0, because step_time is {step_time!r} and must be a positive number of seconds")
             return 0.0
         work = flops()
         peak = peak_of(model) if work else 0.0
-        return calculate_mfu(work, seconds, peak) if peak else 0.0  # what is missing was said
+        return calculate_mfu(work, seconds, peak) if peak else 0.0  # the reason was printed
     except Exception as error:
         print(f"MFU cannot be calculated: {reason(error)}")
         return 0.0

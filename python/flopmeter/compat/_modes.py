@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four modes: measured, estimated, or (smart) the estimate times what a measurement was to it."""
+"""The four modes: measured, estimated, or (smart) an estimate calibrated by a measurement."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ RECALIBRATION_FREQUENCY = 1000  # calls between two measurements of a shape
 
 
 class Calibration:
-    """Calibrates the estimate of one model, for each batch size and length by itself.
+    """Calibrates the estimate of one model, separately for each batch size and length.
 
-    A new shape is measured too; where shapes keep changing, the k-th measurement is followed by k² calls without one,
-    in which a new shape takes the factor of the nearest length.  A model that trains other parameters is begun anew.
+    New shapes are measured, too. If shapes keep changing, the k-th measurement is followed by k² calls without one, in which
+    a new shape uses the factor of the nearest length. A model with other trainable parameters restarts the calibration.
     """
 
     def __init__(self, frequency: int = RECALIBRATION_FREQUENCY, initial: bool = True, again: bool = True) -> None:
@@ -29,7 +29,7 @@ class Calibration:
 
     def _forget(self, trained: bytes) -> None:
         self._trained = trained
-        self._factors: dict[tuple[int, int], tuple[float, int]] = {}  # and the call that measured it
+        self._factors: dict[tuple[int, int], tuple[float, int]] = {}  # factor, and the call that measured it
         self._rounds = self._last = 0
 
     def _due(self, shape: tuple[int, int]) -> bool:
@@ -42,7 +42,7 @@ class Calibration:
         return self._calls - self._last >= self._rounds**2
 
     def flops(self, model: Any, batch_size: int, seq_length: int) -> tuple[float, bool]:
-        """FLOPs of forward and backward, and whether they were measured by this call."""
+        """FLOPs of forward and backward, and whether this call measured them."""
         shape = (batch_size, seq_length)
         trained = bytes(parameter.requires_grad for parameter in model.parameters())
         if trained != self._trained:
@@ -51,7 +51,7 @@ class Calibration:
         measured = 0.0
         if self._due(shape):
             measured = _measure._measure_flops_with_profiler(model, *shape)
-            # A model that cannot be measured is not asked at every call.
+            # A model that cannot be measured is not measured in each call.
             factor = measured / estimated if measured and estimated else 1.0
             self._factors[shape] = (factor, self._calls)
             self._rounds += 1
@@ -86,7 +86,7 @@ _MODES: dict[str, Callable[[Any, int, int], float]] = {
     "smart": smart_flops,
     "profiler": _measured,
     "estimate": _estimate,
-    # A counter of the device sees whatever runs beside the model too; a single call cannot tell them apart.
+    # A device counter also sees other work than the model; a single call cannot distinguish them.
     "hybrid": _measured,
 }
 
@@ -107,15 +107,15 @@ def calculate_precise_mfu(
     measurement_mode: str = "smart",
     actual_flops: float | None = None,
 ) -> float:
-    """MFU in one of four modes; ``actual_flops`` is used as it is.
+    """MFU in one of four modes; ``actual_flops`` is used unchanged.
 
-    "smart" measures once and calibrates the estimate, "profiler" measures at every call, "estimate" never does,
-    "hybrid" reads hardware counters where there are any, and else measures.
+    "smart" measures once and calibrates the estimate, "profiler" measures in each call, "estimate" never measures, "hybrid"
+    reads hardware counters if available, else measures.
     """
     if actual_flops is not None:
         return _measure.mfu_of(model, step_time, lambda: _given(actual_flops))
     work = _MODES.get(measurement_mode)
     if work is None:
-        print(f"measurement_mode '{measurement_mode}': expected smart, profiler, estimate or hybrid; MFU is 0")
+        print(f"measurement_mode '{measurement_mode}': expected smart, profiler, estimate, or hybrid; MFU is 0")
         return 0.0
     return _measure.mfu_of(model, step_time, lambda: work(model, batch_size, seq_length))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``TrainingMonitor``: one call a step, MFU every ``flops_profile_freq`` steps, a JSON log and W&B."""
+"""``TrainingMonitor``: one call per step, MFU every ``flops_profile_freq`` steps, a JSON log, and W&B."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _is_first_rank() -> bool:
 
 
 def _metrics(mfu: float = 0.0, step_time: float = 0.0, batch: Batch = Batch()) -> dict[str, float]:
-    """The six perf/* values; what is not known is 0."""
+    """The six perf/* values; unknown values are 0."""
 
     def rate(amount: int | None) -> float:
         return amount / step_time if amount and step_time > 0 else 0.0
@@ -58,12 +58,12 @@ def _metrics(mfu: float = 0.0, step_time: float = 0.0, batch: Batch = Batch()) -
 
 
 class TrainingMonitor:
-    """Logs each step.  ``log_step`` is called once a step, after it, and raises nothing.
+    """Logs each step. Call ``log_step`` once after each step; it never raises.
 
-    With ``model_ref`` and ``batch_size`` set, FLOPs are measured on a dummy batch; else what ran since the last call
-    is counted.  MFU is 0 between two measurements; frequency 0 measures never, and step 0 is measured.  All
-    frequencies are in effective steps: after ``gradient_accumulation_steps`` calls.  Rank 0 alone prints, adds to the
-    JSON log (after what an earlier run left there) and adds a row to W&B each effective step.
+    With ``model_ref`` and ``batch_size``, FLOPs are measured on a dummy batch; else the operators since the last call are
+    counted. MFU is 0 between measurements; frequency 0 never measures, and step 0 is measured. All frequencies are in
+    process steps: after ``gradient_accumulation_steps`` calls. Only rank 0 prints, appends to the JSON log (after the
+    entries of an earlier run), and adds a row to W&B per process step.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class TrainingMonitor:
         phase = options["training_phase"]
         of_phase = None if phase == "unset" else int(options[f"{phase}_frequency"])
         in_config = int(options["measure_frequency"]) if of_phase is None else of_phase
-        # The argument wins over the configuration, unless it is the default.
+        # The argument takes precedence over the configuration, unless it is the default.
         given = _whole(flops_profile_freq, _DEFAULT_FREQUENCY)
         self.flops_profile_freq = given if given != _DEFAULT_FREQUENCY else in_config
         self._measures = self.mode != "hybrid" or options["fallback_to_profiler"] == "true"
@@ -104,12 +104,12 @@ class TrainingMonitor:
         self._counter: Any = None
         self._step = -1
         self._effective = 0
-        self._batches: list[Batch] = []  # micro-batches of the effective step
+        self._batches: list[Batch] = []  # micro-batches of the process step
         self._begin()
 
     @property
     def monitor(self) -> Monitor:
-        """The native monitor, made with the first step: by then the model is known, and so are its device and dtype."""
+        """The native monitor, created in the first step, when the model, its device, and its dtype are known."""
         if self._monitor is None:
             device, dtype = self._place()
             self._monitor = Monitor(
@@ -126,7 +126,7 @@ class TrainingMonitor:
         return self._monitor
 
     def _place(self) -> tuple[Any, Any]:
-        """Device and dtype of the model; None where there is none."""
+        """Device and dtype of the model; None without a model."""
         return device_and_dtype(self.model_ref) if hasattr(self.model_ref, "parameters") else (None, None)
 
     def _due(self, effective: int) -> bool:
@@ -134,7 +134,7 @@ class TrainingMonitor:
         return self._measures and frequency > 0 and effective % frequency == 0
 
     def _begin(self) -> None:
-        """What follows belongs to the next step."""
+        """Start of the next step."""
         if loaded_torch() is not None and self._counter is None and self._due(self._effective):
             try:
                 self._counter = torch_adapter().OpCounter()
@@ -147,7 +147,7 @@ class TrainingMonitor:
             self._effective_started = self._started
 
     def _flops(self, seq_length: int | None) -> tuple[float, bool]:
-        """FLOPs of the effective step that has just ended, 0.0 where they are not known or not asked for; and whether measured."""
+        """FLOPs of the process step that just ended (0.0 if unknown or not requested), and whether they were measured."""
         counter, self._counter = self._counter, None
         if counter is not None:
             counter.stop()
@@ -175,7 +175,7 @@ class TrainingMonitor:
         attention_mask: Any = None,
         skip_wandb: bool = False,
     ) -> dict[str, float]:
-        """Log a step that has ended; returns what was logged."""
+        """Log a step that has ended; returns the logged values."""
         ended = time.monotonic_ns()
         try:
             return self._log_step(ended, step, epoch, [loss, grad_norm, learning_rate], attention_mask, skip_wandb)
@@ -219,7 +219,7 @@ class TrainingMonitor:
         return perf
 
     def _describe(self, attention_mask: Any) -> tuple[Batch, int | None]:
-        """The batch, and the length that its rows are padded to."""
+        """The batch, and its padded length."""
         seen = describe(attention_mask=attention_mask)
         seq_length = seen.padded_length or max(seen.lengths, default=0) or _whole(self.seq_length, 0) or None
         samples = _whole(self.batch_size, 0) or len(seen.lengths) or None
@@ -229,7 +229,7 @@ class TrainingMonitor:
         return seen._replace(samples=samples, tokens=tokens), seq_length
 
     def _record(self, step: int, epoch: float | None, flops: float, numbers: list[float | None], ended: int) -> None:
-        """The native record of the effective step; its time is the loop's, without what measuring took."""
+        """The native record of the process step, with the time of the loop and without the time of the measurement."""
         core = self.monitor.core
         first, *others = self._batches
         number = None if epoch is None else int(epoch)
@@ -245,7 +245,7 @@ class TrainingMonitor:
         if flops <= 0:
             return 0.0
         place = self._place()
-        if place not in self._peaks:  # asked once: a peak that is not known is said
+        if place not in self._peaks:  # looked up once; an unknown peak is logged
             self._peaks[place] = get_gpu_peak_flops(*place)
         peak = self._peaks[place]
         if peak <= 0 or step_time <= 0:
@@ -256,7 +256,7 @@ class TrainingMonitor:
                 "mfu_above_100",
                 f"step {step} did more FLOPs than the peak allows",
                 f"{flops:.0f} FLOPs in {step_time:.6f} s against {peak:.0f} FLOP/s",
-                "check batch_size against what the step was fed, and the device's peak",
+                "check batch_size and the peak of the device",
             )
         return calculate_mfu(flops, step_time, peak)
 
@@ -265,10 +265,10 @@ class TrainingMonitor:
             train = {f"train/{name}": value for name, value in entry.items() if name != "step" and value is not None}
             self._wandb.log({**perf, **train}, entry["step"])
         except Exception as error:
-            log_once(f"W&B did not take a step: {reason(error)}")
+            log_once(f"W&B did not accept a step: {reason(error)}")
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write the remaining entries."""
         if self._counter is not None:
             self._counter.stop()
             self._counter = None

@@ -31,7 +31,7 @@ Events, each with the facts that it takes:
 ``batch_end``    loss                 the step ends if an optimizer stepped since ``batch_begin``
 ``epoch_end``                         a batch that began and did not end is discarded with its step
 ``forward_begin``, ``forward_end``    phases of the open step, as are ``backward_*`` and ``optimizer_*``
-``evaluation_begin``, ``…_end``       a record of its own between steps, as are ``checkpoint_*`` and ``generation_*``
+``evaluation_begin``, ``…_end``       a separate record between steps, as are ``checkpoint_*`` and ``generation_*``
 ===================================== ===============================================================================
 
 Frameworks that know their steps call ``monitor.begin_step(step=, epoch=)`` and ``monitor.end_step(loss=)`` instead of
@@ -90,7 +90,7 @@ class Integration:
         self._patches.append(Patch(owner, name, make))
 
     def metrics(self) -> dict[str, float]:
-        """The six perf/* metrics over the steps since the last call; unknown values are left out."""
+        """The six perf/* metrics over the steps since the last call; unknown values are omitted."""
         return self._window.metrics() if self._window is not None else {}
 
     def detach(self) -> None:

@@ -40,19 +40,19 @@ __all__ = [
     "perf_monitor_start_iteration",
 ]
 
-# FlagScale's flags that change nothing here, and why.
+# FlagScale's flags without effect, with the reason.
 _WITHOUT_EFFECT = {
     "--perf-log-format": (("both", "text", "json"), "both are written"),
-    "--perf-model-type": (("auto", "gpt", "llama", "qwen", "mixtral", "aquila"), "the sizes tell the model"),
+    "--perf-model-type": (("auto", "gpt", "llama", "qwen", "mixtral", "aquila"), "the model follows from its sizes"),
 }
-# Several documents in a sequence; of their lengths the arguments say nothing.
+# Several documents per sequence; the arguments do not contain their lengths.
 _PACKED = ("reset_attention_mask", "sft", "rl_use_sequence_packing", "use_packed_sequence")
 
 _loop: _Loop | None = None
 
 
 def _rows() -> list[dict[str, Any]]:
-    """The options that have a flag of their own; --tensorboard-dir and the like are Megatron's."""
+    """Options with a separate flag; --tensorboard-dir and similar flags are Megatron's."""
     return [row for row in _flopmeter.option_rows() if row["flag"] and not row["shared"]]
 
 
@@ -123,7 +123,7 @@ def _sizes(args: argparse.Namespace) -> dict[str, int]:
 
 
 def _model(args: argparse.Namespace) -> dict[str, Any] | None:
-    """The model of the arguments; without one the run is watched all the same, without FLOPs."""
+    """The model of the arguments; without one, the run is monitored without FLOPs."""
     try:
         needed(args, "seq_length")
         config = model_config(args)

@@ -123,7 +123,7 @@ def _refuse_unknown(args: Namespace) -> None:
         names.append("mtp_num_layers without multi_latent_attention")
     if hasattr(args, "freeze_ViT"):  # its parser is that of a program with a vision tower
         names.append("freeze_ViT and the vision tower")
-    if str(_get(args, "tokenizer_type", "")).startswith("BertWordPiece"):  # all that tells BERT and T5 from a GPT
+    if str(_get(args, "tokenizer_type", "")).startswith("BertWordPiece"):  # the only difference between BERT or T5 and a GPT
         names.append(f"tokenizer_type {args.tokenizer_type}, which encoders have")
     if names:
         raise ValueError(f"the catalog has no model for Megatron's {', '.join(names)}")
@@ -226,11 +226,11 @@ def _expert_windows(args: Namespace, window: int, windowed: list[bool]) -> dict[
     }
 
 
-_WITHOUT_PRODUCTS = {"layernorm", "moe_act", "gdn_norm_out", "mhc"}  # recomputing them costs no matrix product
+_WITHOUT_MATMULS = {"layernorm", "moe_act", "gdn_norm_out", "mhc"}  # recomputing them runs no matmul
 
 
 def recompute_of(args: Namespace) -> tuple[str, str]:
-    """What the estimator takes it for, and a line for people where that is not what is recomputed."""
+    """Recomputation for the estimator, and a message if it is an approximation."""
     granularity = _get(args, "recompute_granularity", "selective" if _get(args, "recompute_activations", False) else "none")
     if granularity == "full":
         stages = int(_get(args, "pipeline_model_parallel_size", 1)) * int(_get(args, "virtual_pipeline_model_parallel_size", 1))
@@ -242,5 +242,5 @@ def recompute_of(args: Namespace) -> tuple[str, str]:
         return "none", ""
     modules = set(_get(args, "recompute_modules", ["core_attn"])) | ({"moe"} if _get(args, "moe_layer_recompute", False) else set())
     taken = "selective" if "core_attn" in modules else "none"
-    left_out = sorted(modules - _WITHOUT_PRODUCTS - {"core_attn"})
-    return taken, f"recompute_modules {', '.join(left_out)} are left out: hardware FLOPs and HFU are too low" if left_out else ""
+    ignored = sorted(modules - _WITHOUT_MATMULS - {"core_attn"})
+    return taken, f"recompute_modules {', '.join(ignored)} are ignored: hardware FLOPs and HFU are too low" if ignored else ""

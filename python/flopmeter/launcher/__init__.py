@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``flopmeter run`` puts into the process it starts."""
+"""Code that ``flopmeter run`` adds to the process it starts."""

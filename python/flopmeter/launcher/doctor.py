@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Python can offer flopmeter, as a JSON list of checks; run by ``flopmeter doctor`` with the Python in question."""
+"""Checks of a Python interpreter as a JSON list; ``flopmeter doctor`` runs it with that interpreter."""
 
 import importlib
 import json
@@ -7,7 +7,7 @@ import os
 import sys
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# What works without, and better with.
+# Optional packages.
 OTHERS = (
     ("transformers", "Hugging Face Trainer"),
     ("lightning", "Lightning"),
@@ -32,7 +32,7 @@ def package():
         module = importlib.import_module("flopmeter")
         module.options()
     except Exception as error:
-        return check("Python package", False, reason(error), "pip install . with this Python, or build with it")
+        return check("Python package", False, reason(error), "run pip install . with this Python, or build with it")
     return check("Python package", True, "{} in {}".format(module.__version__, os.path.dirname(module.__file__)))
 
 
@@ -40,13 +40,13 @@ def torch_checks():
     try:
         torch = importlib.import_module("torch")
     except Exception as error:
-        return [check("torch", False, reason(error), "pip install torch, or name another Python with --python")]
+        return [check("torch", False, reason(error), "run pip install torch, or select another Python with --python")]
     rows = [check("torch", True, torch.__version__)]
     try:
         adapter = importlib.import_module("flopmeter.torch.adapter").torch_adapter()
         adapter.FlopCounter()
-        told = "{} operators are counted".format(len(adapter.intercepted_ops()))
-        rows.append(check("torch adapter", True, told))
+        detail = "{} operators are counted".format(len(adapter.intercepted_ops()))
+        rows.append(check("torch adapter", True, detail))
     except Exception as error:
         rows.append(check("torch adapter", False, reason(error), "build with this torch"))
     devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -71,11 +71,11 @@ def others():
             except metadata.PackageNotFoundError:
                 pass
         else:
-            yield check(what, False, name + " is not installed", "only who uses it needs it: pip install " + name)
+            yield check(what, False, name + " is not installed", "optional; pip install " + name)
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder: its sitecustomize is not for this process
+    sys.path.pop(0)  # remove this folder: its sitecustomize is not for this process
     sys.path.append(os.path.dirname(PACKAGE))
     version = "{} at {}".format(sys.version.split()[0], sys.executable)
     rows = [check("Python", True, version), package(), *torch_checks(), *others()]

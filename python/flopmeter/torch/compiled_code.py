@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that torch.compile made which hold products: no operator shows their FLOPs."""
+"""Kernels of torch.compile that contain matmuls: no operator shows their FLOPs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def hidden_kernels() -> list[str]:
-    """Names of such kernels in the code compiled so far: Triton's templates, and flex_attention everywhere."""
+    """Names of such kernels in the code compiled so far: Triton templates and flex_attention."""
     cache = sys.modules.get("torch._inductor.codecache")
     names = {name for module in cache.PyCodeCache.modules for name in vars(module)} if cache is not None else set()
     return sorted(

@@ -63,7 +63,7 @@ def _owns(model: weakref.ref[Any], optimizer: Any) -> bool:
 
 
 def _report(hooks: weakref.ref[TorchHooks], name: str, value: Any) -> None:
-    """What the C functions report; called inside a hook."""
+    """Handles a report of the C functions; called inside a hook."""
     if name.startswith("failed"):
         log_failure(value)
     found = hooks()
@@ -107,7 +107,7 @@ class TorchHooks:
             self._handles.append(Patch(kind, "__next__", hooks.fetch))
 
     def remove(self) -> None:
-        """Remove the hooks for good."""
+        """Remove the hooks permanently."""
         self.callables.detach()
         self._dropped.detach()
         while self._handles:

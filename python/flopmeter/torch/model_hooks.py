@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Hooks(OrderedDict):  # type: ignore[type-arg]
-    """The hooks of a module.  Ours are left out when the module is copied or saved."""
+    """The hooks of a module. Copies and saved files of the module do not contain those of flopmeter."""
 
     def __reduce__(self) -> Any:
         others = [(key, hook) for key, hook in self.items() if not str(getattr(hook, "__module__", "")).startswith("flopmeter.")]
@@ -22,7 +22,7 @@ class _Hooks(OrderedDict):  # type: ignore[type-arg]
 def put_on(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None], **how: bool) -> list[Any]:
     """Handles of a hook before forward, to which ``how`` applies, and of one that always runs after it."""
     for name in ("_forward_pre_hooks", "_forward_hooks"):
-        if not getattr(module, name):  # else somebody holds a handle that looks its hook up in this dict
+        if not getattr(module, name):  # else an existing handle refers to this dict
             setattr(module, name, _Hooks())
     handle = module.register_forward_pre_hook(before, **how)
     try:

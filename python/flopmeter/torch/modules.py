@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports to the adapter which module runs: two hooks on each, while a count by module is open."""
+"""Reports the running module to the adapter: two hooks per module while a count by module is open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = "."  # the adapter's name for the model itself
 
 
 class ModuleHooks:
-    """Hooks on every module of a model, or of several models by name."""
+    """Hooks on all modules of a model, or of several models by name."""
 
     def __init__(self, adapter: ModuleType, modules: torch.nn.Module | Mapping[str, torch.nn.Module]) -> None:
         self._adapter = adapter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A replacement of somebody else's function that restores the original only if it is still in place."""
+"""Replaces a function of another library; restores the original only if the replacement is still in place."""
 
 from __future__ import annotations
 

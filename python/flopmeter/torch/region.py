@@ -10,7 +10,7 @@ from flopmeter.torch.adapter import torch_adapter
 
 
 class Region:
-    """A bucket of work.  What runs inside is counted as usual; ``replayed(n)`` adds it n more times."""
+    """A region of work. Operators inside are counted as usual; ``replayed(n)`` adds the region n more times."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class Region:
         self._region.stop()
 
     def replayed(self, times: int = 1) -> None:
-        """The region ran ``times`` more, unseen."""
+        """Add ``times`` invisible runs of the region."""
         if self._region is None:
             raise RuntimeError(f"flopmeter.region({self.name!r}): nothing was captured yet; use it in a with statement")
         self._region.replayed(times)

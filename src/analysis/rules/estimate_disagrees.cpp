@@ -27,13 +27,14 @@ std::optional<Finding> find(const RuleContext& context) {
   finding.rule = "estimate_disagrees";
   finding.confidence = 0.9;
   finding.summary = "counted FLOPs are " + percent(std::abs(error)) +
-                    (error > 0 ? " more than" : " less than") + " the model's configuration says";
+                    (error > 0 ? " more than" : " less than") +
+                    " the estimate from the model configuration";
   finding.evidence =
       "counted " + to_string(counted) + ", estimated " + to_string(estimated) + " over the window";
   finding.recommendation =
-      error > 0 ? "look for work that the configuration does not know: padding, eager "
+      error > 0 ? "look for work that the configuration does not describe: padding, eager "
                   "attention over masked pairs, extra heads or losses"
-                : "look for work that passes by the dispatcher (custom kernels: "
+                : "look for work that bypasses the dispatcher (custom kernels: "
                   "flopmeter.register_op) or layers that are frozen or skipped";
   return finding;
 }
@@ -42,7 +43,7 @@ std::optional<Finding> find(const RuleContext& context) {
 
 extern constinit const Rule rule_estimate_disagrees{
     .name = "estimate_disagrees",
-    .help = "what was counted and what the model's configuration says are more than 2 % apart",
+    .help = "counted and estimated FLOPs differ by more than 2 %",
     .find = find,
     .fires =
         [] {

@@ -14,8 +14,8 @@ namespace {
 constexpr double least_share = 0.25;
 constexpr double small_batch = 2048;  // tokens at once
 
-/// What eight times the batch saves for each sample: the time between operators and what starts
-/// them, the optimizer and the loop are shared by more of them, and the linears take less.
+/// Time that eight times the batch saves per sample: more samples share launches, optimizer, and
+/// loop code, and linear layers are more efficient.
 std::int64_t saved_by_batch(const RuleContext& context) {
   const OpTimes& ops = context.ops;
   const double launching = ops.between + ops.small;

@@ -67,8 +67,7 @@ std::optional<Finding> find(const RuleContext& context) {
   finding.evidence = std::string{to_string(*dtype)} + " peak " + si(own->value) + "FLOP/s, " +
                      name + " peak " + si(best->value) + "FLOP/s";
   if (all_tensors)
-    finding.recommendation =
-        "train in fp32: model.float(), inputs and torch.set_default_dtype() alike";
+    finding.recommendation = "train in fp32: model.float(), inputs, and torch.set_default_dtype()";
   if (*faster == Dtype::fp32) return finding;
   const std::string device = context.ops.profiles == 0 ? "device_type"
                              : context.ops.on_device   ? "\"cuda\""

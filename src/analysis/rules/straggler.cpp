@@ -19,7 +19,7 @@ bool holds_others_up(const RankFigures& rank) {
   return rank.verdict == Verdict::slow || rank.verdict == Verdict::late;
 }
 
-/// The middle one of those that hold nobody up.
+/// The median of the ranks that are not stragglers.
 const RankFigures* typical_of(std::span<const RankFigures> ranks) {
   std::vector<const RankFigures*> others;
   for (const RankFigures& rank : ranks) {
@@ -65,8 +65,8 @@ double gain_of(std::span<const RankFigures> ranks, const RankFigures& typical, d
   return (now - then) / static_cast<double>(steps);
 }
 
-/// What it costs: all ranks the gain; one rank its own time or what it waits for others, and if
-/// nobody waits, its part of what the slow one loses for all.
+/// Cost: for all ranks, the gain; for one rank, its own time or its wait for others, at least its
+/// share of the total loss.
 double cost_of(const RankFigures& slowest, double gain, const Evidence& evidence) {
   if (!evidence.rank || *evidence.rank == slowest.rank) return gain;
   double waited = 0;
@@ -85,7 +85,7 @@ std::optional<Finding> find(const RuleContext& context) {
         return lag_of(a, *typical) < lag_of(b, *typical);
       });
   const double lag = lag_of(*slowest, *typical);
-  if (!(lag > 0)) return std::nullopt;  // nobody waits for one that has so little to do
+  if (!(lag > 0)) return std::nullopt;  // no rank waits for a rank with so little work
   const auto slow = std::count_if(ranks.begin(), ranks.end(), [&](const RankFigures& rank) {
     return lag_of(rank, *typical) > 0;
   });

@@ -49,8 +49,8 @@ std::optional<Finding> find(const RuleContext& context) {
                         " steps";
   }
   finding.recommendation =
-      "power cap: raise it (nvidia-smi -pl) if the rack allows; temperature: look at fans, inlet "
-      "air and the neighbours of the device; slowdown or brake: the power supply";
+      "power cap: raise it (nvidia-smi -pl) if the rack allows; temperature: check fans, inlet "
+      "air, and adjacent devices; slowdown or brake: the power supply";
   return finding;
 }
 

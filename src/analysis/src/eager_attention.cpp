@@ -28,13 +28,13 @@ bool is_mask(const OpProfileRow& row) {
       parts.begin(), parts.end(), [&](std::string_view part) { return contains(row.name, part); });
 }
 
-/// Calls that are alike, whether or not each was tiny.
-using Alike = std::tuple<std::string_view, Phase, bool, std::int64_t>;
-Alike alike(const OpProfileRow& row) {
+/// Key of equal calls, tiny or not.
+using CallKey = std::tuple<std::string_view, Phase, bool, std::int64_t>;
+CallKey call_key(const OpProfileRow& row) {
   return {row.name, row.phase, row.backward, row.elements};
 }
 
-/// What one profile says, in seconds and calls of its step.
+/// Figures of one profile, in seconds and calls of its step.
 struct Seen {
   double softmax_calls = 0, linears = 0;     ///< in forward
   double plain_products = 0;                 ///< of the linears: without a bias
@@ -63,7 +63,7 @@ bool is_per_head(const Seen& seen) {
 /// lead through modules and the training loop.
 struct Ways {
   double count = 0;
-  double shortest = 0;  ///< seconds of one, in the phase where they are shorter
+  double shortest = 0;  ///< seconds of one call, in the phase with the shorter calls
 };
 
 Ways ways_of(const OpProfile& profile) {
@@ -80,9 +80,9 @@ Ways ways_of(const OpProfile& profile) {
 }
 
 void look_around(const OpProfile& profile, bool per_head, Seen& seen) {
-  std::map<Alike, double> calls;
+  std::map<CallKey, double> calls;
   for (const OpProfileRow& row : profile.rows) {
-    if (!row.recompute) calls[alike(row)] += static_cast<double>(row.calls);
+    if (!row.recompute) calls[call_key(row)] += static_cast<double>(row.calls);
   }
   double own_calls = 0;
   double all_calls = 0;
@@ -90,7 +90,7 @@ void look_around(const OpProfile& profile, bool per_head, Seen& seen) {
     if (row.phase == Phase::optimizer || row.recompute) continue;
     const auto row_calls = static_cast<double>(row.calls);
     all_calls += row_calls;
-    double part = per_head ? part_of_loop(calls[alike(row)], seen.softmax_calls) : 0;
+    double part = per_head ? part_of_loop(calls[call_key(row)], seen.softmax_calls) : 0;
     if (is_mask(row)) part = 1;
     own_calls += part * row_calls;
     const bool kept = row.kind == OpKind::compute || is_softmax(row);

@@ -18,7 +18,7 @@ struct EagerAttention {
                             ///< is not credited with
 };
 
-/// Empty where attention is fused, where there is none, or where no profile can tell.
+/// Empty if attention is fused or absent, or if no profile shows it.
 std::optional<EagerAttention> eager_attention(const RuleContext& context);
 
 }  // namespace flopmeter

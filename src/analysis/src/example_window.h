@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Windows for the rules' examples: a run in good order, to be spoilt.
+// Windows for the examples of the rules: a healthy baseline, into which examples inject a fault.
 #pragma once
 
 #include <flopmeter/analysis/evidence.h>

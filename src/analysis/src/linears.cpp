@@ -30,7 +30,7 @@ std::optional<Product> product_of(std::string_view shape) {
   return Product{sizes[n - 4], sizes[n - 2], sizes[n - 1]};
 }
 
-/// A linear of a profile: calls alike.
+/// A linear layer in a profile: equal calls.
 struct Linear {
   const OpProfileRow* row;
   Product product;

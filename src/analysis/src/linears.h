@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the linears of a run would take with another shape or number format, by the profiles and by
-// what was measured on this machine.
+// Predicted time of the linear layers of a run with another shape or dtype, from the profiles and
+// from measurements on this machine.
 #pragma once
 
 #include <flopmeter/analysis/rule.h>
 
 namespace flopmeter {
 
-/// Seconds a step that they save when `times` as many tokens go through the model at once, for as
-/// many tokens as now: their products are started and their weights moved less often, and are as
-/// fast as was measured for more rows.  0 where it is not known how fast memory is.
+/// Seconds per step that they save with `times` as many tokens per pass, for the same number of
+/// tokens: fewer launches and weight reads, and the measured rate for more rows. 0 if the memory
+/// bandwidth is unknown.
 double saved_by_rows(const RuleContext& context, double times);
 
-/// Seconds a step that they save in another format; empty where no rates were measured.
+/// Seconds per step that they save in another dtype; empty if no rates were measured.
 std::optional<double> saved_in(const RuleContext& context, Dtype dtype);
 
 }  // namespace flopmeter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the profiles of a window say about a step.
+// Operator times of a step from the profiles of a window.
 #include <flopmeter/analysis/evidence.h>
 
 #include <algorithm>
@@ -15,21 +15,21 @@ namespace {
 
 /// A call shorter than this costs more to launch than to run.
 constexpr double small_call_seconds = 15e-6;
-/// What starting an operator takes of a CPU, its dispatch and the memory for its result: views and
-/// operators on a few elements take 1 to 3 us.
+/// CPU time to start an operator: dispatch and allocation of the result. Views and operators on a
+/// few elements take 1 to 3 us.
 constexpr double start_seconds = 2e-6;
 
 bool is_compute(Phase phase) {
   return phase == Phase::forward || phase == Phase::backward || phase == Phase::other;
 }
 
-/// Calls that are alike, whether or not each was tiny.
+/// Key of equal calls, tiny or not.
 using RowKey = std::tuple<std::string, std::string, Phase, bool, bool, std::int64_t>;
 RowKey key_of(const OpProfileRow& row) {
   return {row.name, row.shape, row.phase, row.backward, row.recompute, row.elements};
 }
 
-/// Of two the smaller: what another program adds is no operator's time.
+/// The smaller of two: time that another program adds does not belong to an operator.
 double lower_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -61,8 +61,7 @@ double middle_sum(const std::vector<OpProfile>& profiles) {
 /// Bytes that an operator moves for each element of its largest argument: two read, one written.
 constexpr double bytes_an_element = 12;
 
-/// The same of an operator that only moves data: all that is beyond the moving, where it is known
-/// how fast that is.
+/// The same for a memory-bound operator: all time beyond the transfer, if the bandwidth is known.
 double starting_of_mover(const OpProfileRow& row, std::optional<double> bytes_per_second) {
   const double least = starting_of(row);
   if (!bytes_per_second || row.elements == 0) return least;
@@ -160,7 +159,7 @@ std::vector<OpProfile> typical(std::vector<OpProfile> profiles) {
       if (seconds > 0) row.self.value *= lower_median(all.at(key_of(row))) / seconds;
     }
   }
-  // What slows each profile at another operator is in none of their middles, but in every step.
+  // A slowdown that hits a different operator in each profile is in no median, but in each step.
   const double sum_of_middles = middle_sum(profiles);
   if (!(sum_of_middles > 0)) return profiles;
   for (OpProfile& profile : profiles) {

@@ -35,7 +35,7 @@ Middle middle_of(const std::vector<double>& values) {
   Middle middle{.ranks = values.size()};
   if (values.empty()) return middle;
   middle.value = median(values);
-  if (values.size() < ranks_for_mad) return middle;  // a MAD of two ranks says nothing
+  if (values.size() < ranks_for_mad) return middle;  // a MAD of two ranks is meaningless
   std::vector<double> distances;
   distances.reserve(values.size());
   for (const double value : values) distances.push_back(std::abs(value - middle.value));
@@ -48,7 +48,7 @@ bool spreads(const std::vector<double>& values) {
   return *least < *most * (1 - equal_within);
 }
 
-/// FLOPs a second of the time that was not spent waiting.
+/// FLOPs per second outside collectives.
 std::optional<double> speed_of(const RankWindow& window) {
   const double busy = window.seconds - window.waited.value_or(0);
   if (!window.flops || *window.flops <= 0 || !(busy > 0)) return std::nullopt;
@@ -183,10 +183,9 @@ std::vector<std::string> missing_signals(std::span<const RankWindows> ranks,
     hidden = hidden || (column.speeds.size() > 1 && !column.speed_means);
   }
   if (!flops)
-    missing.emplace_back(
-        "model_flops: without them a rank with more work cannot be told from a slow one");
+    missing.emplace_back("model_flops: without them, a rank with more work looks like a slow one");
   if (!communication)
-    missing.emplace_back("time in collectives: which rank arrives last at them cannot be told");
+    missing.emplace_back("time in collectives: without it, the last arriving rank is unknown");
   if (hidden)
     missing.emplace_back(
         "time in collectives: the ranks' steps take equally long for unequal work, so they wait "

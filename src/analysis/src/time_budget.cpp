@@ -113,7 +113,7 @@ class BudgetBuilder {
     compute += in_other;
     at(Phase::other) -= in_other;
     if (useful_ > compute) {
-      // FLOPs ran outside the phases of computation: the other phases shrink alike.
+      // FLOPs ran outside the phases of computation: the other phases shrink in proportion.
       const double rest = totals_.seconds - compute;
       const double factor = rest > 0 ? std::max(totals_.seconds - useful_, 0.0) / rest : 0;
       for (double& time : times) time *= factor;
@@ -205,8 +205,8 @@ class BudgetBuilder {
             {causes::unexplained, per_step(ops_.unknown) * real}};
   }
 
-  /// From a profile; otherwise recomputation is forward once more: it costs what it cost the first
-  /// time, and backward is twice forward, so a third of all other work is forward.
+  /// From a profile; otherwise recomputation costs as much as forward, and backward is twice
+  /// forward, so a third of all other work is forward.
   [[nodiscard]] double recompute_time(double compute, double forward) const {
     const auto again = static_cast<double>(totals_.recompute_flops);
     const auto all = static_cast<double>(totals_.hardware_flops);

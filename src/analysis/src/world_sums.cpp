@@ -31,8 +31,8 @@ class Total {
 
 }  // namespace
 
-/// Samples and tokens of ranks that work on the same ones, counted once: either one rank of each
-/// such group told them or all did, the same.
+/// Samples and tokens of ranks that work on the same ones, counted once: one rank of
+/// each group or all of them report the same values.
 std::optional<std::int64_t> WorldSums::Step::each_once(const Sum& sum) const {
   if (!complete() || sum.ranks == 0) return std::nullopt;
   if (sum.ranks == data_parallel) return static_cast<std::int64_t>(sum.value);

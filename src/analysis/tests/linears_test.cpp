@@ -10,7 +10,7 @@ namespace {
 
 constexpr double tokens = 32 * 512;
 
-/// The example's linears, with shapes: forward 20 ms, backward 39 ms a step.
+/// The example's linears, with shapes: forward 20 ms, backward 39 ms per step.
 Evidence with_shapes(bool measured) {
   return example_window({}, [&](Evidence& window) {
     window.profiles[0].rows[0].shape = "[256,16384] [16384,1024]";

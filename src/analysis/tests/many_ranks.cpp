@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Merges a simulated run of 10,000 ranks and 100 steps and fails where it takes 10 s of processor
+// Merges a simulated run of 10,000 ranks and 100 steps and fails if it takes 10 s of processor
 // time, more than 256 MB, or the wrong ranks are named.
 #include "../../../tests/support/random_records.h"
 #include "simulated_run.h"

@@ -173,7 +173,7 @@ TEST_F(Sample, in_step_the_rank_that_waits_least_for_its_work_is_slow) {
   EXPECT_GT(*merged.ranks[3].score.lead, 0);
 }
 
-TEST_F(Sample, in_step_without_the_time_in_collectives_it_abstains_and_says_so) {
+TEST_F(Sample, in_step_without_collective_times_no_rank_is_classified_and_the_signal_is_listed) {
   const MergedRun merged =
       simulate({.ranks = 20, .slow_rank = 3, .in_step = true, .tells_waits = false});
   EXPECT_THAT(judged(merged, Verdict::slow), IsEmpty());

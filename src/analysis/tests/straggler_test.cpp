@@ -99,7 +99,7 @@ TEST(Straggler, a_rank_with_more_work_is_late_and_not_slow) {
   EXPECT_EQ(found({.ranks = 8, .in_step = true, .heavy = 5}, Verdict::late), std::vector{5});
 }
 
-TEST(Straggler, without_flops_it_says_who_is_late_and_what_is_missing) {
+TEST(Straggler, without_flops_it_reports_the_late_rank_and_the_missing_signal) {
   const World world{.ranks = 8, .in_step = true, .flops = false, .slow = 2, .slowness = 3};
   EXPECT_EQ(found(world, Verdict::late), std::vector{2});
   const auto report = find_stragglers(make(world));
@@ -136,7 +136,7 @@ TEST(Straggler, one_rank_has_nothing_to_compare_with) {
   EXPECT_THAT(report.missing_signals[0], HasSubstr("second rank"));
 }
 
-TEST(Straggler, history_tells_a_rank_that_became_slow_from_one_that_always_was) {
+TEST(Straggler, history_distinguishes_a_rank_that_became_slow_from_one_that_always_was) {
   const auto became = find_stragglers(make({.windows = 12, .slow = 1, .slow_from = 9}));
   EXPECT_NEAR(*became.ranks[1].historical, 1 / 1.5, 0.1);
   const auto always = find_stragglers(make({.windows = 12, .slow = 1}));

@@ -261,7 +261,7 @@ TEST(TimeBudget, a_rule_can_claim_time_for_its_own_cause) {
   EXPECT_NEAR(budget.share(causes::useful), 0.5, 1e-9);
 }
 
-TEST(Diagnosis, all_fixes_together_add_up_over_different_causes) {
+TEST(Diagnosis, all_fixes_together_are_summed_over_different_causes) {
   const auto diagnosis = diagnose(example_window([](StepRecord& record) {
     prolong(record, Phase::communication, 0.02);
     prolong(record, Phase::data, 0.05);

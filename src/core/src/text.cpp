@@ -10,7 +10,7 @@
 namespace flopmeter {
 namespace {
 
-/// Bytes of the valid UTF-8 character at the start of `text`; 0 where there is none.
+/// Bytes of the valid UTF-8 character at the start of `text`; 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -163,7 +163,7 @@ std::vector<std::string_view> nearest(std::string_view word,
   for (const auto candidate : known) {
     const std::string text = lower(candidate);
     const bool contains = wanted.size() >= 3 && text.find(wanted) != std::string::npos;
-    // "mm" is near "aten::mm": people leave out the namespace.
+    // "mm" is near "aten::mm": users omit the namespace.
     const std::size_t scope = text.rfind("::");
     const std::string_view own = std::string_view{text}.substr(
         scope == std::string::npos || wanted.find("::") != std::string::npos ? 0 : scope + 2);

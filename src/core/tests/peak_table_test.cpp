@@ -20,7 +20,7 @@ TEST(PeakTable, a_measured_shape_reaches_what_was_measured) {
   EXPECT_DOUBLE_EQ(measured().reached(Dtype::fp32, 32, 256, 4096)->value, 40);
 }
 
-TEST(PeakTable, shapes_between_and_beyond_the_measured_ones_follow_their_neighbours) {
+TEST(PeakTable, shapes_between_and_beyond_the_measured_ones_follow_their_neighbors) {
   EXPECT_DOUBLE_EQ(measured().reached(Dtype::fp32, 128, 64, 64)->value, 30);
   EXPECT_DOUBLE_EQ(measured().reached(Dtype::fp32, 512, 256, 256)->value, 65);
   EXPECT_DOUBLE_EQ(measured().reached(Dtype::fp32, 1, 8, 8)->value, 10);

@@ -44,7 +44,7 @@ TEST(World, nonsense_is_left_alone) {
   EXPECT_EQ(world_of({"RANK=x", "WORLD_SIZE=8", "SLURM_PROCID=1", "SLURM_NTASKS=2"}).rank, 1);
 }
 
-TEST(World, what_is_not_said_of_the_layout_follows_from_the_rest) {
+TEST(World, unspecified_sizes_follow_from_the_others) {
   World world{.rank = 5, .size = 16, .tensor_parallel = 2, .pipeline_parallel = 4};
   EXPECT_EQ(data_parallel_of(world), 2);
   EXPECT_EQ(tensor_rank_of(world), 1);
@@ -62,7 +62,7 @@ TEST(World, ranks_of_one_pipeline_stage_have_one_role) {
   EXPECT_EQ(role_of(5, 2, 0), 5);  // who knows
 }
 
-TEST(World, shares_of_a_batch_are_even_and_add_up) {
+TEST(World, shares_of_a_batch_are_even_and_sum_to_the_batch) {
   FlopEstimate batch;
   batch.model[0] = 1'000'000'007;
   batch.hardware[0] = 1'000'000'009;

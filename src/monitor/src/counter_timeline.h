@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CounterTimeline: the last readings of hardware counters, and what they say about the time between
-// two moments.  Steps and readings do not begin together, so the total is taken to grow evenly
-// between two readings, and to go on after the last one as it did before it.
+// CounterTimeline: the last readings of hardware counters, interpolated for a time interval. Steps
+// and readings do not start at the same time, so the total grows linearly between two readings and
+// is extrapolated after the last one.
 #pragma once
 
 #include <flopmeter/telemetry/hardware_counters.h>
@@ -15,7 +15,7 @@ namespace flopmeter {
 
 class CounterTimeline {
  public:
-  /// Readings come in the order of time; one that is not newer than the last is left out.
+  /// Readings come in the order of time; a reading that is not newer than the last is ignored.
   void add(const CounterReading& reading);
   /// FLOPs from `start_ns` to `end_ns`; empty without two readings, or where `start_ns` is before
   /// the first that is kept.

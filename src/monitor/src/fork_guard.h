@@ -9,7 +9,8 @@ namespace flopmeter {
 /// atomic and does nothing else: no lock, no message.
 std::uint64_t fork_generation() noexcept;
 
-/// Makes fork_generation() tell forks from now on.  Called at start, not from a background thread.
+/// Makes fork_generation() detect forks from now on.  Called at start, not from a background
+/// thread.
 void watch_forks();
 
 }  // namespace flopmeter

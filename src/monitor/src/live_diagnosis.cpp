@@ -48,8 +48,8 @@ std::optional<std::vector<Finding>> LiveDiagnosis::look(std::int64_t now_ns) {
   std::sort(rules.begin(), rules.end());
   const bool stands = rules == seen_;
   seen_ = rules;
-  if (!stands || rules == said_) return std::nullopt;
-  said_ = std::move(rules);
+  if (!stands || rules == reported_) return std::nullopt;
+  reported_ = std::move(rules);
   return found;
 }
 

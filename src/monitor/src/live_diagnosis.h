@@ -19,9 +19,9 @@ class LiveDiagnosis {
   void add(const StepRecord& record);
   void add(OpProfile profile);
 
-  /// Now and then: the findings, where others than before stand since two looks.
+  /// Rate-limited: findings that changed and held for two evaluations.
   std::optional<std::vector<Finding>> look(std::int64_t now_ns);
-  /// The findings of the newest steps; none where they are too few.
+  /// Findings of the newest steps; empty if there are too few steps.
   [[nodiscard]] std::vector<Finding> findings() const;
 
  private:
@@ -29,8 +29,8 @@ class LiveDiagnosis {
   std::deque<StepRecord> steps_;
   std::deque<OpProfile> profiles_;
   std::int64_t looked_ns_ = 0;
-  std::vector<std::string> seen_;  ///< rules at the look before
-  std::vector<std::string> said_;
+  std::vector<std::string> seen_;  ///< rules of the previous evaluation
+  std::vector<std::string> reported_;
 };
 
 }  // namespace flopmeter

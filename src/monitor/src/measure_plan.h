@@ -18,10 +18,10 @@ class MeasurePlan {
 
   /// Whether to count the step that begins.
   bool wants(std::int64_t process_step, std::uint64_t signature) noexcept;
-  /// Tells what counting the step cost, as a share of its time.
+  /// Reports the cost of counting the step, as a share of its time.
   void counted(std::int64_t process_step, std::uint64_t signature, double cost_share) noexcept;
 
-  /// Any thread: what was measured no longer holds.
+  /// Any thread: invalidates all measurements.
   void invalidate() noexcept { invalid_.store(true, std::memory_order_relaxed); }
   /// Any thread: predictions have proved right (or wrong again), so new shapes need no count.
   void set_trusted(bool trusted) noexcept { trusted_.store(trusted, std::memory_order_relaxed); }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces operator new for the whole test program, in a file of its own so that no caller sees
-// through it.
+// Replaces operator new for the test program, in a separate file so that it cannot be inlined.
 #include "allocation_probe.h"
 
 #include <cstdlib>

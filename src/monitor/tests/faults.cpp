@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run in which the k-th call to the system or the k-th allocation fails, for every k.  A program
-// of its own, because it stands in front of the C library.
+// Runs in which the k-th system call or the k-th allocation fails, for each k. A separate program,
+// because it interposes the C library.
 #include "call_faults.h"
 #include "support.h"
 
@@ -64,7 +64,7 @@ bool run_with(long k, const Sweep& sweep) {
   const bool failed = stop_failing();
   EXPECT_TRUE(started || sweep.allocations()) << "call " << k;  // without memory there is an error
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{4}) << "call " << k;
-  // What was written can be read: every line but a torn last one.
+  // All lines are readable except an incomplete last one.
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory.path())) {
     const std::string path = entry.path();
     if (path.ends_with(".jsonl")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fork may come at any time: the child is not watched, and ends.
+// A fork may happen at any time: the child is not monitored, and exits.
 #include "reliability.h"
 
 #include <gtest/gtest.h>

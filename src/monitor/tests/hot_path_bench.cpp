@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a step costs the training thread: begin, six phase marks, end, with all file outputs on.
-// Prints percentiles; with the argument "negative" it only runs, for callgrind, which counts
-// one_step(), and strace, for which getppid() marks where the steps begin and end.
+// Cost of a step on the training thread: begin, six phase marks, end, with all file outputs on.
+// Prints percentiles; with the argument "negative" it prints nothing, for callgrind, which counts
+// one_step(), and strace, for which getppid() marks the begin and end of the steps.
 #include "support.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of harmlessness share: a loop with all file outputs on.  FLOPMETER_LONG=1 runs
-// their long forms.
+// Common code of the reliability tests: a loop with all file outputs on. FLOPMETER_LONG=1 runs the
+// long variants.
 #pragma once
 
 #include "support.h"
@@ -15,9 +15,9 @@ inline bool long_form() {
   return std::getenv("FLOPMETER_LONG") != nullptr;
 }
 
-// The thread sanitizer ends a forked child that starts a thread.  Sanitizers keep locks of their
-// own, which a fork leaves held where the writer was just allocating (seen in the address
-// sanitizer), and they need descriptors of their own.  The optimised build runs these tests.
+// The thread sanitizer ends a forked child that starts a thread. Sanitizers have internal locks,
+// which stay locked after a fork if the writer was just allocating (seen in the address sanitizer),
+// and they need file descriptors. The optimized build runs these tests.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool children_may_start_threads = false;
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left in a run directory, and what is not.
+// Content of a run directory after a run.
 #include "reliability.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the monitor takes from the process it watches: no allocation, one thread, memory that
-// does not grow.
+// Cost for the monitored process: no allocation, one thread, constant memory.
 #include "allocation_probe.h"
 #include "reliability.h"
 
@@ -32,7 +31,7 @@ TEST(TrainingThread, a_step_allocates_nothing_on_its_thread) {
   EXPECT_GT(monitor->status().dropped, 0U);
 }
 
-TEST(TrainingThread, the_thread_is_one_named_and_deaf_to_signals) {
+TEST(TrainingThread, there_is_one_named_thread_with_blocked_signals) {
   const auto threads = [] {
     std::vector<std::string> status;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -56,7 +55,7 @@ TEST(TrainingThread, the_thread_is_one_named_and_deaf_to_signals) {
 
 TEST(TrainingThread, memory_stays_flat) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers keep memory of their own";
+  GTEST_SKIP() << "sanitizers allocate memory";
 #endif
   TemporaryDirectory directory;
   Options options = everything(directory);

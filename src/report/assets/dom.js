@@ -1,5 +1,5 @@
-// Elements and numbers.  Text only ever enters the page as text nodes, so nothing a run says can become markup.
-// What would steer the text around it, such as a change of direction, is shown as a sign instead.
+// Elements and numbers. Text enters the page only as text nodes, so text of a run cannot become markup.
+// Characters that affect surrounding text, such as a change of direction, are replaced by a symbol.
 const steering = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const visible = child => typeof child === "string" ? child.replace(steering, "\ufffd") : child;
 const h = (tag, attributes = {}, ...children) => {

@@ -23,13 +23,13 @@ const rooflineSection = ({profile, run, dtypes}) => {
   new ResizeObserver(draw).observe(holder);
   return section(title, "Each dot is one shape of product, its size the time spent in it. Under the slope a product waits for memory, under a flat roof it is bound by compute; far below both it is too small or has an odd shape." +
     (known(bandwidth) ? "" : " The memory bandwidth of this device is not known, so there is no slope."),
-    h("div", {class: "beside"}, holder, table([["", ""], ["product", ""], ["time", "r"], ["speed", "r"], [used ? `of ${used.name} roof` : "", "r"]],
+    h("div", {class: "columns"}, holder, table([["", ""], ["product", ""], ["time", "r"], ["speed", "r"], [used ? `of ${used.name} roof` : "", "r"]],
       dots.slice(0, numbered).map((dot, i) => ({cells: [h("span", {class: "n dot"}, String(i + 1)),
         h("span", {}, h("code", {}, breakable(shortOp(dot.name))), dot.backward ? h("span", {class: "soft"}, " backward") : null, h("small", {}, shapeText(dot.shape))),
         duration(dot.seconds), unit(rate(dot), "FLOP/s"), used ? percent(rate(dot) / roof(dot)) : ""]})), true)));
 };
 
-// The first free place beside a dot, so that numbers do not cover one another.
+// The first free position next to a dot, so that numbers do not overlap.
 const freePlace = (x, y, away, taken) => {
   for (const distance of [0, away, 1.8 * away, 2.8 * away]) {
     for (let turn = 0; turn < (distance ? 12 : 1); ++turn) {
@@ -84,7 +84,7 @@ const rooflinePicture = (dots, peaks, bandwidth, width) => {
   const longest = dots[0].seconds;
   const radius = dot => 3 + 9 * Math.sqrt(dot.seconds / longest);
   for (const dot of dots) picture.append(svg("circle", {class: "dot", cx: x(intensity(dot)), cy: y(rate(dot)), r: radius(dot)},
-    svg("title", {}, `${shortOp(dot.name)}${dot.backward ? ", backward" : ""}, ${shapeText(dot.shape)}: ${unit(rate(dot), "FLOP/s")}, ${fixed(intensity(dot), 1)} FLOPs a byte, ${duration(dot.seconds)} in ${whole(dot.calls)} calls`)));
+    svg("title", {}, `${shortOp(dot.name)}${dot.backward ? ", backward" : ""}, ${shapeText(dot.shape)}: ${unit(rate(dot), "FLOP/s")}, ${fixed(intensity(dot), 1)} FLOPs per byte, ${duration(dot.seconds)} in ${whole(dot.calls)} calls`)));
   const taken = [];
   dots.slice(0, numbered).forEach((dot, i) => {
     const [cx, cy] = [x(intensity(dot)), y(rate(dot))];

@@ -28,7 +28,7 @@ class FindingMarks {
   FindingMarks(Evidence about, std::size_t window);
 
   void add(const StepRecord& record);
-  /// What was found, in order of the steps.
+  /// Findings, in order of the steps.
   std::vector<FindingMark> finish();
 
  private:

@@ -36,7 +36,7 @@ std::size_t width_of(std::uint32_t point) {
   return is_wide ? 2 : 1;
 }
 
-/// Bytes of the color code at the front, 0 where there is none.
+/// Bytes of the color code at the front; 0 if there is none.
 std::size_t code_size(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   return std::min(text.find('m'), text.size() - 1) + 1;

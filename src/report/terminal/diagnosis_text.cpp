@@ -46,7 +46,7 @@ std::string finding_number(const Diagnosis& diagnosis, const Cause& cause) {
 
 std::string budget_table(const Diagnosis& diagnosis) {
   constexpr std::size_t longest_bar = 24;
-  constexpr std::size_t numbers = 46;  // cells of a row besides name and bar
+  constexpr std::size_t numbers = 46;  // cells of a row without name and bar
   const TimeBudget& budget = diagnosis.budget;
   std::size_t names = cells("where the time went");
   for (const BudgetLine& line : budget.lines) names = std::max(names, cells(line.cause.text));

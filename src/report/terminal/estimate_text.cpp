@@ -17,7 +17,7 @@ std::string brief(const std::string& text) {
   return printable(cut) + (cut.size() < text.size() ? " …" : "");
 }
 
-/// Parameters as people say them: 8.03 B.
+/// Parameters with a unit: 8.03 B.
 std::string parameters(WideInt number) {
   std::string text = si(static_cast<double>(number));
   if (text.ends_with('G')) text.back() = 'B';
@@ -42,7 +42,8 @@ std::string heading(const Estimate& e) {
   }
   if (e.parameters.buffers.value_or(0) > 0)
     line += " (published: " + grouped(*e.parameters.buffers) + " more, of buffers)";
-  line += "\n" + count_of(e.sequences, "sequence") + ", " + count_of(e.tokens, "token") + " a step";
+  line +=
+      "\n" + count_of(e.sequences, "sequence") + ", " + count_of(e.tokens, "token") + " per step";
   if (e.visual_tokens > 0) line += ", " + grouped(e.visual_tokens) + " of them visual";
   return line + ", convention " + e.convention + "\n\n";
 }
@@ -79,12 +80,12 @@ std::string rates(const Estimate& e) {
             dim("(" + brief(e.peaks->source) + ")") + "\n";
   }
   if (e.rates.ideal_step_seconds)
-    text += "at peak a step takes " + duration(*e.rates.ideal_step_seconds) + "\n";
+    text += "ideal step time " + duration(*e.rates.ideal_step_seconds) + "\n";
   if (e.rates.mfu)
     text += bold("MFU " + percent(*e.rates.mfu)) + "  HFU " + percent(*e.rates.hfu) + "\n";
   if (e.rates.step_seconds) {
-    text += fixed(*e.rates.tflops_per_device, 1) + " TFLOP/s a device, " +
-            duration(*e.rates.step_seconds) + " a step, " +
+    text += fixed(*e.rates.tflops_per_device, 1) + " TFLOP/s per device, " +
+            duration(*e.rates.step_seconds) + " per step, " +
             grouped(static_cast<WideInt>(*e.rates.tokens_per_second)) + " tokens/s\n";
   }
   return text;
@@ -95,7 +96,7 @@ std::string rates(const Estimate& e) {
 std::string estimate_text(const Estimate& e) {
   std::string text = heading(e) + components(e);
   text += "  " + si(static_cast<double>(e.model_flops.value) / static_cast<double>(e.tokens)) +
-          "FLOPs a token; " + si_flops(e.hardware_flops) + "FLOPs on the hardware";
+          "FLOPs per token; " + si_flops(e.hardware_flops) + "FLOPs executed";
   if (e.recompute.value > 0) text += ", " + si_flops(e.recompute) + " of them recomputed";
   text += "\n" + rates(e);
   for (const std::string& note : e.notes) text += paragraph(warning("note: "), printable(note));

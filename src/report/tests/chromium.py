@@ -80,7 +80,7 @@ class Chromium:
 
 
 class Page:
-    """One file in one tab; collects what the console says and what is asked from outside."""
+    """One file in one tab; collects console messages and external requests."""
 
     def __init__(self, browser, path, width, height, dark):
         self.browser = browser

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built program, and a real Chromium that is asked over its debugging pipe."""
+"""Fixtures: the CLI, and a real Chromium controlled through its debugging pipe."""
 import os
 import pathlib
 import subprocess

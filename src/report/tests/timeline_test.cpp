@@ -68,7 +68,7 @@ TEST(Timeline, ranks_with_the_same_step_fall_together) {
   EXPECT_EQ(mfu.high, 0.6);
 }
 
-/// Whatever the steps and their order: nothing is lost, extremes are the true ones, buckets are
+/// For any steps in any order: nothing is lost, extremes are the true ones, buckets are
 /// in order and do not overlap, and there are never too many.
 TEST(Timeline, holds_for_random_runs) {
   std::mt19937_64 random{20'26};

@@ -92,7 +92,7 @@ FlopmeterPass pending_pass(TaskId task, const Node* node, OpenNode* open) {
     c10::ThreadLocalDebugInfo::_push(debug_info_kind, std::move(created));
   }
   if (!open->has_pending) {
-    // What is pending belongs to an earlier node, in which no backward was nested.
+    // Pending work belongs to an earlier node without a nested backward.
     host->settle(counters, FLOPMETER_BACKWARD, FLOPMETER_BACKWARD);
     open->has_pending = true;
     open->first_sequence = sequence;

@@ -86,7 +86,7 @@ class BoxedWrapper final : public c10::OperatorKernel {
   const FlopmeterOp* op_;
 };
 
-/// While alive, this thread's operators are counted, or not, whatever else is on.
+/// While alive, this thread's operators are counted or not, regardless of other settings.
 class ForcedCounting {
  public:
   explicit ForcedCounting(bool counted)

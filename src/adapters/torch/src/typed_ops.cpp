@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Wrappers whose C++ signature comes from the operator's own schema type, so that one source fits
-// every torch version; operators that a version lacks are left out.  The list holds the operators
+// every torch version; operators that a version lacks are skipped.  The list holds the operators
 // that training calls often; all others that the catalog supports get a boxed wrapper.
 #include "interceptor.h"
 

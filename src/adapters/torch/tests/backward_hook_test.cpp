@@ -20,9 +20,9 @@ std::uintptr_t address_of(const at::Tensor& tensor) {
 
 class BackwardIsHooked : public testing::Test {
  protected:
-  std::vector<std::string> told_;
+  std::vector<std::string> events_;
   std::unique_ptr<BackwardHook> watch_ = std::make_unique<BackwardHook>(
-      [this] { told_.emplace_back("begins"); }, [this] { told_.emplace_back("ends"); });
+      [this] { events_.emplace_back("begins"); }, [this] { events_.emplace_back("ends"); });
   at::Tensor weight_ = at::ones({3}).requires_grad_();
 };
 
@@ -30,9 +30,9 @@ TEST_F(BackwardIsHooked, from_its_beginning_to_its_end) {
   const at::Tensor loss = (weight_ * 2).sum();
   EXPECT_EQ(watch_->watch(address_of(loss)), true);
   EXPECT_FALSE(watch_->take_begun());
-  weight_.register_hook([this](const at::Tensor&) { told_.emplace_back("gradient"); });
+  weight_.register_hook([this](const at::Tensor&) { events_.emplace_back("gradient"); });
   loss.backward();
-  EXPECT_THAT(told_, testing::ElementsAre("begins", "gradient", "ends"));
+  EXPECT_THAT(events_, testing::ElementsAre("begins", "gradient", "ends"));
   EXPECT_TRUE(watch_->take_begun());
   EXPECT_FALSE(watch_->take_begun());
   EXPECT_TRUE(at::equal(weight_.grad(), at::full({3}, 2.0)));
@@ -44,7 +44,7 @@ TEST_F(BackwardIsHooked, once_for_all_outputs_that_it_passes) {
   watch_->watch(address_of(hidden));
   watch_->watch(address_of(loss));
   loss.backward();
-  EXPECT_THAT(told_, testing::ElementsAre("begins", "ends"));
+  EXPECT_THAT(events_, testing::ElementsAre("begins", "ends"));
 }
 
 TEST_F(BackwardIsHooked, again_after_one_that_failed) {
@@ -54,11 +54,11 @@ TEST_F(BackwardIsHooked, again_after_one_that_failed) {
       [](const at::Tensor&) -> at::Tensor { throw std::runtime_error("no memory"); });
   EXPECT_THROW(hidden.sum().backward(), std::runtime_error);
   weight_.remove_hook(hook);
-  told_.clear();
+  events_.clear();
   const at::Tensor loss = (weight_ * 2).sum();
   watch_->watch(address_of(loss));
   loss.backward();
-  EXPECT_THAT(told_, testing::ElementsAre("begins", "ends"));
+  EXPECT_THAT(events_, testing::ElementsAre("begins", "ends"));
 }
 
 TEST_F(BackwardIsHooked, not_where_no_gradient_comes) {
@@ -66,11 +66,11 @@ TEST_F(BackwardIsHooked, not_where_no_gradient_comes) {
   EXPECT_EQ(watch_->watch(address_of(weight_)), std::nullopt);
 }
 
-TEST_F(BackwardIsHooked, but_not_told_from_another_thread) {
+TEST_F(BackwardIsHooked, but_not_events_from_another_thread) {
   const at::Tensor loss = (weight_ * 2).sum();
   watch_->watch(address_of(loss));
   std::thread([&] { loss.backward(); }).join();
-  EXPECT_THAT(told_, testing::IsEmpty());
+  EXPECT_THAT(events_, testing::IsEmpty());
   EXPECT_TRUE(watch_->take_begun());
 }
 
@@ -79,7 +79,7 @@ TEST_F(BackwardIsHooked, no_longer_than_the_watch_lasts) {
   watch_->watch(address_of(loss));
   watch_.reset();
   loss.backward();
-  EXPECT_THAT(told_, testing::IsEmpty());
+  EXPECT_THAT(events_, testing::IsEmpty());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ Result<Diagnosis> diagnose(const Evidence& evidence);
 /// "MFU 16.3 % of the fp32 peak; the largest loss is waiting for data: 51.1 % of the time".
 std::string verdict(const Diagnosis& diagnosis);
 
-/// What the run's devices cost.
+/// Price of the run's devices.
 struct DeviceCost {
   double per_device_hour = 0;
   int devices = 1;  ///< of all ranks

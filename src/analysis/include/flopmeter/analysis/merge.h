@@ -32,7 +32,7 @@ struct Spread {
   }
 };
 
-/// One step of the world, as far as ranks told.
+/// One step of the world, from the ranks that reported it.
 struct WorldStep {
   std::int64_t step = 0;
   int ranks = 0;       ///< that wrote it
@@ -60,7 +60,7 @@ struct RankSummary {
   RankScore score;
 };
 
-/// What the ranks of one start were.
+/// Ranks of one start.
 struct Start {
   std::string stamp;  ///< the earliest of its streams
   int world_size = 1;
@@ -95,7 +95,7 @@ struct MergedRun {
   std::vector<WorldStep> steps;  ///< in order
   WorldTotals totals;
   std::vector<std::string> missing_signals;  ///< for the search for stragglers
-  std::vector<std::string> notes;            ///< what the sums leave out and why
+  std::vector<std::string> notes;            ///< what the totals exclude, with the reason
 };
 
 struct MergeOptions {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stored run under another convention.  run.json holds the model's configuration and every record
-// its batch, so the FLOPs of each step are worked out anew, as exactly as at the time.
+// A stored run under another convention.  run.json contains the model configuration and each record
+// its batch, so the FLOPs of each step can be computed again, exactly.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -28,7 +28,7 @@ struct RecomputedStep {
   int rank = 0;
   StepTag tag = StepTag::train;
   RecomputedFigures stored;  ///< as the record has it
-  RecomputedFigures now;     ///< empty where the record does not say what the step was fed
+  RecomputedFigures now;     ///< empty if the record has no batch
 };
 
 struct RecomputedRun {
@@ -38,14 +38,15 @@ struct RecomputedRun {
   std::vector<RecomputedStep> steps;
   RecomputedFigures stored;  ///< train steps that have both, together; MFU weighted by time
   RecomputedFigures now;
-  std::int64_t without_batch = 0;  ///< records that do not say what their step was fed
+  std::int64_t without_batch = 0;  ///< records without a batch
   /// Records whose stored FLOPs are not those that the configuration gives under `from`, and the
-  /// largest such difference as a share: what ran was not quite what the configuration says.
+  /// largest such difference as a share: the run does work that the configuration does not
+  /// describe.
   std::int64_t differing = 0;
   double largest_difference = 0;
 };
 
-/// An error where the run does not hold its model's configuration, or the convention is not known.
+/// An error if the run does not contain its model configuration, or if the convention is unknown.
 Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& convention);
 
 }  // namespace flopmeter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rule is.  To add one, add a file to analysis/rules.
+// A diagnosis rule. To add one, add a file to src/analysis/rules.
 #pragma once
 
 #include <flopmeter/analysis/evidence.h>
@@ -16,7 +16,7 @@
 
 namespace flopmeter {
 
-/// What every rule looks at.
+/// Input of all rules.
 struct RuleContext {
   const Evidence& evidence;
   const StepTotals& totals;
@@ -48,7 +48,7 @@ struct RuleContext {
   [[nodiscard]] std::int64_t samples_at_once() const;
 };
 
-/// What a fix changes, in nanoseconds of all steps.
+/// Effect of a fix, in nanoseconds of all steps.
 struct WhatIf {
   std::vector<BudgetLine> saved;
   double useful_factor = 1;    ///< useful time after the fix divided by useful time now
@@ -65,7 +65,7 @@ Finding finding_of(const RuleContext& context,
                    const WhatIf& what_if,
                    double confidence);
 
-/// A finding about time outside the steps, which is no part of the budget and does not change MFU.
+/// A finding about time outside the steps, which is not in the budget and does not change MFU.
 Finding out_of_step_finding(const RuleContext& context,
                             std::string_view rule,
                             double seconds,

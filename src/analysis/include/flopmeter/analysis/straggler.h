@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rank holds the others up.  Ranks do different work (packed batches, experts), so they are
-// compared by FLOPs a second of the time they did not wait for each other; and by who arrives last
-// at collectives: that rank waits least in them, which needs no common clock.
+// Straggler detection. Ranks do different work (packed batches, experts), so they are compared by
+// FLOPs per second outside collectives, and by their arrival at collectives: the rank that arrives
+// last waits least, which needs no common clock.
 #pragma once
 
 #include <flopmeter/analysis/rank_windows.h>
@@ -18,20 +18,20 @@ namespace flopmeter {
 
 enum class Verdict : std::uint8_t {
   normal,
-  late,     ///< arrives last at collectives, but computes as fast as the others: it has more to do
-  slow,     ///< does less a second than the others
+  late,     ///< arrives last at collectives, but computes as fast as the others: it has more work
+  slow,     ///< does less work per second than the others
   behind,   ///< has stopped or fallen behind the others' steps
   missing,  ///< never wrote a record
 };
 std::string_view to_string(Verdict verdict);
 
-/// One rank beside the others.
+/// One rank compared with the others.
 struct RankScore {
   int rank = 0;
   Verdict verdict = Verdict::normal;
   std::optional<double> relative{};    ///< speed over the median of the ranks, last windows
   std::optional<double> historical{};  ///< speed over its own median before that
-  std::optional<double> lead{};        ///< seconds a step that it waits less than the median rank
+  std::optional<double> lead{};        ///< seconds per step that it waits less than the median rank
   int slow_windows = 0;                ///< of the last `of_windows`
   int late_windows = 0;
 };
@@ -48,8 +48,8 @@ struct StragglerReport {
   std::vector<std::string> missing_signals;  ///< what was not known, and what follows
 };
 
-/// Judges ranks that wrote records: normal, late or slow.  Says nothing of a rank where a signal is
-/// missing.
+/// Classifies ranks that wrote records: normal, late, or slow. A rank with a missing signal is not
+/// classified.
 StragglerReport find_stragglers(std::span<const RankWindows> ranks,
                                 const StragglerOptions& options = {});
 

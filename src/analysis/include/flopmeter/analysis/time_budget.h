@@ -16,7 +16,7 @@ namespace flopmeter {
 struct Evidence;
 struct OpTimes;
 
-/// Where time goes.  A rule may define a cause of its own: Rule::cause and Rule::claim.
+/// Where time goes.  A rule may define a separate cause: Rule::cause and Rule::claim.
 struct Cause {
   std::string_view id;    ///< "data_loading"
   std::string_view text;  ///< "waiting for data"
@@ -55,7 +55,7 @@ struct CauseTime {
 /// How a device spent a mean step, from device marks or a trace.  If it is known, it replaces the
 /// times of the phases.
 struct DeviceTime {
-  double busy = 0;              ///< at least one kernel that is no exposed communication ran
+  double busy = 0;              ///< at least one kernel other than exposed communication ran
   double optimizer = 0;         ///< part of busy
   std::vector<CauseTime> idle;  ///< rest of the step by cause; what is missing is unexplained
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time in collectives: adapters tell when one starts and completes and when counted operations run
-// beside it, the monitor reads what a step spent.  A rank that arrives last at a collective waits
-// least in it, which is how a late rank is found without comparing clocks.
+// Time in collectives. Adapters report when a collective starts and completes and when counted
+// operators run at the same time; the monitor reads the totals. The rank that arrives last at a
+// collective waits least in it, so late ranks are found without comparing clocks.
 #pragma once
 
 #include <flopmeter/core/phase.h>
@@ -15,24 +15,24 @@ namespace flopmeter {
 
 /// Cumulative.  Collectives that run at the same time count once.
 struct CommunicationTotals {
-  /// Time in which a collective was under way and no counted operation ran, by the phase that it
-  /// fell in: whoever changes the phase settles before.
+  /// Time with a collective and without a counted operator, by phase. Call settle_communication()
+  /// before the phase changes.
   std::array<std::int64_t, phase_count> waited_ns{};
-  std::int64_t overlapped_ns = 0;  ///< time beside counted operations
+  std::int64_t overlapped_ns = 0;  ///< time that overlaps counted operators
   std::int64_t collectives = 0;    ///< that completed
 };
 
 /// Any thread; neither locks nor waits.
 CommunicationTotals communication_now() noexcept;
-/// Accounts for collectives up to this moment, as whoever ends a step or a phase needs it: the news
-/// of a collective's end may come a little after the thread that waited for it went on.
+/// Accounts for collectives up to now. Call it at the end of a step or a phase, because the end of
+/// a collective may be reported after the waiting thread continues.
 void settle_communication() noexcept;
 
 /// A collective starts; call collective_ended() once when it has completed, from any thread.
 void collective_began() noexcept;
 void collective_ended() noexcept;
 
-/// Collectives under way; an operation needs telling about only while there are some.
+/// Running collectives; operators are reported only while there are any.
 extern std::atomic<std::int32_t> collectives_under_way;
 void operation_began() noexcept;
 void operation_ended() noexcept;

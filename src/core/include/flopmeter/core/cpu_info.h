@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuInfo: what the kernel says about the processor that this process may use.  `sources` reads it,
-// `catalog` turns it into a peak; what the kernel does not say is empty.
+// CpuInfo: kernel information about the processor that this process may use. `telemetry` reads it,
+// `catalog` computes a peak from it; unknown values are empty.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The number formats in which hardware computes.  TF32 is one of them: an fp32 matmul that runs on
-// TF32 units is counted, and set against a peak, as tf32.
+// Compute dtypes. TF32 is one of them: an fp32 matmul that runs on TF32 units counts as tf32 and is
+// compared with the tf32 peak.
 #pragma once
 
 #include <array>

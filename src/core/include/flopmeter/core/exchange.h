@@ -8,8 +8,8 @@
 
 namespace flopmeter {
 
-/// A broadcast from rank 0 that may miss its deadline: the seam for process groups and MPI.  Off
-/// unless asked for; ranks otherwise never talk to each other because of us.
+/// A broadcast from rank 0 with a deadline: the interface for process groups and MPI. Off by
+/// default; without it, flopmeter adds no communication between ranks.
 class Exchange {
  public:
   Exchange() = default;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JsonWriter: appends JSON to a string.  Integers stay exact whatever their size, unknown values
-// and those JSON has no number for (NaN, infinity) are null, text is escaped and made valid UTF-8,
-// and nothing depends on the locale.
+// JsonWriter: appends JSON to a string.  Integers of any size are exact, unknown values and
+// values without a JSON number (NaN, infinity) are null, text is escaped valid UTF-8, and the
+// output is independent of the locale.
 #pragma once
 
 #include <flopmeter/core/units.h>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeakTable: what one device can do at best, by dtype, and where each figure is from.  It is handed
-// around as a value; a dtype without a figure has none, and whoever divides by it leaves the result
-// empty.
+// PeakTable: the peaks of one device by dtype, with their source. A dtype without a peak is empty,
+// and so are the values derived from it.
 #pragma once
 
 #include <flopmeter/core/dtype.h>
@@ -16,7 +15,7 @@
 
 namespace flopmeter {
 
-/// What a product of [rows, width] and [width, width] was measured to reach.
+/// Measured rate of a matmul of [rows, width] and [width, width].
 struct ShapeRate {
   Dtype dtype = Dtype::other;
   std::int64_t rows = 0, width = 0;
@@ -24,18 +23,18 @@ struct ShapeRate {
 };
 
 struct PeakTable {
-  std::string device;  ///< the device's name as people say it
+  std::string device;  ///< name of the device for display
   std::string
       source;  ///< "catalog: <where the figure was read>", "measured", "given", "formula: …"
   std::array<std::optional<FlopsPerSecond>, dtype_count> peaks{};  ///< dense, by Dtype
   std::optional<double> memory_bytes_per_second;
-  std::vector<ShapeRate> shapes;  ///< where they were measured
+  std::vector<ShapeRate> shapes;  ///< if measured
 
   [[nodiscard]] std::optional<FlopsPerSecond> peak(Dtype dtype) const {
     return peaks[static_cast<std::size_t>(dtype)];
   }
-  /// What a product of [m, k] and [k, n] reaches here, from those that were measured: between them
-  /// by the logarithms of rows and width, beyond them as the nearest.  Empty where there are none.
+  /// Rate of a matmul of [m, k] and [k, n], from the measured shapes: interpolated by the
+  /// logarithms of rows and width, outside of them the nearest. Empty if none were measured.
   [[nodiscard]] std::optional<FlopsPerSecond> reached(Dtype dtype,
                                                       double m,
                                                       double k,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers as people read them, and text made safe to show.  Prefixes (tera, milli) and percent
-// exist here and nowhere below.  Nothing depends on the locale.
+// Numbers for display, and escaped text. Prefixes (tera, milli) and percent appear only here. The
+// output is independent of the locale.
 #pragma once
 
 #include <flopmeter/core/units.h>
@@ -42,8 +42,7 @@ std::string printable(std::string_view text);
 /// Valid UTF-8: every offending byte becomes U+FFFD.
 std::string valid_utf8(std::string_view text);
 
-/// Up to three of `known` that a person may have meant by `word`, nearest first; empty where none
-/// is near.
+/// Up to three of `known` that are similar to `word`, nearest first; may be empty.
 std::vector<std::string_view> nearest(std::string_view word,
                                       std::span<const std::string_view> known);
 

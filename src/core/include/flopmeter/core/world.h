@@ -20,17 +20,17 @@ struct World {
   std::string host;
 };
 
-/// What a launcher left in the environment ("KEY=value", ended by null, as `environ`): torchrun's,
-/// SLURM's, Open MPI's or PMI's variables; alone where there are none.
+/// World from the environment of the launcher ("KEY=value", ended by null, as `environ`): torchrun,
+/// SLURM, Open MPI, or PMI; a world of one without these variables.
 World world_of_environment(const char* const* environment);
 
-/// Ranks that work on different samples, and the rank within the tensor-parallel group, where they
-/// were not said.
+/// Ranks that work on different samples, and the rank within the tensor-parallel group, derived if
+/// not specified.
 int data_parallel_of(const World& world);
 int tensor_rank_of(const World& world);
 
 /// Ranks of one role hold the same layers, so their speeds can be compared: the pipeline's stage.
-/// Where that is not known each rank has a role of its own.
+/// If the stage is unknown, each rank has a separate role.
 int role_of(int rank, int pipeline_parallel, int pipeline_stride);
 
 }  // namespace flopmeter

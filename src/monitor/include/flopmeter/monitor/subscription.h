@@ -12,8 +12,9 @@
 
 namespace flopmeter {
 
-/// Finished records for a reader in another thread (a logger in Python, say).  Bounded: when nobody
-/// reads, the oldest go first and are counted.  Safe for one writer and any number of readers.
+/// Finished records for a reader in another thread, such as a logger in Python. Bounded: if they
+/// are not read, the oldest are dropped and counted.  Safe for one writer and any number of
+/// readers.
 class Subscription {
  public:
   explicit Subscription(std::size_t capacity) : records_(capacity == 0 ? 1 : capacity) {}

@@ -39,7 +39,7 @@ class LiveTotals {
   [[nodiscard]] StepTotals all() const;
 };
 
-/// What a live view may plot, best first: the first that has values is plotted.
+/// Quantities that a live view can plot, in order of preference: the first with values is plotted.
 std::span<const std::string_view> live_curves();
 
 }  // namespace flopmeter

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run as one page: everything is in the file, nothing is fetched, and whatever text a run holds
-// is shown as text.
+// A run as one self-contained page that loads nothing and escapes all text of the run.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -16,7 +15,7 @@ struct ReportOptions {
   double written_unix = 0;  ///< when the report is made
 };
 
-/// What the page of a run directory shows, as JSON ("flopmeter.report/2").
+/// Data of the page of a run directory, as JSON ("flopmeter.report/2").
 Result<std::string> report_json(const std::string& directory, const ReportOptions& options);
 
 /// The page that shows such a document: one HTML text with style, script and charts in it.

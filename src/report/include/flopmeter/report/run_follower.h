@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunFollower: keeps up with a run directory that grows.  A file's size tells whether there is
-// anything new; only that much is read, and one file at a time is open, so that ten thousand ranks
-// are followed as easily as one.
+// RunFollower: follows a growing run directory. It reads only what was added, as seen by the file
+// sizes, and opens one file at a time, so that it can follow ten thousand ranks.
 #pragma once
 
 #include <flopmeter/core/result.h>

@@ -13,7 +13,7 @@ namespace flopmeter {
 /// Cells that UTF-8 text without control characters takes on screen; color codes take none.
 std::size_t cells(std::string_view text);
 
-/// Lines of at most `width` cells, broken between words and, where one is longer, within it.
+/// Lines of at most `width` cells, broken between words, or within a word that is longer.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 /// The text, which holds no codes, if it fits, else its beginning and an ellipsis.
