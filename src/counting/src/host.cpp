@@ -8,6 +8,7 @@
 #include <flopmeter/core/communication.h>
 #include <flopmeter/core/op_profile.h>
 #include <flopmeter/core/phase.h>
+#include <flopmeter/counting/device_clock.h>
 
 #include <dlfcn.h>
 
@@ -120,6 +121,8 @@ const FlopmeterHost& host() {
       .operation_ended = operation_ended,
       .profile_kind = profile_kind,
       .profile_cost = profile_cost,
+      .device_event =
+          [](int event) noexcept { report_device_event(static_cast<DeviceEvent>(event)); },
   };
   return table;
 }
