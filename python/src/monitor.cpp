@@ -7,6 +7,7 @@
 
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/core/record_json.h>
+#include <flopmeter/counting/device_clock.h>
 
 #include <unistd.h>
 
@@ -115,6 +116,7 @@ Monitor PythonMonitor::start(MonitorConfig& config) {
   connections.world = config.world;
   connections.replicated = config.replicated;
   connections.exchange = reinterpret_cast<Exchange*>(config.exchange);  // NOLINT: as the counter
+  connections.device_clock = adapter_device_clock();
   connections.devices = config.devices;
   connections.run_json_extra = config.details;
   connections.dtype = dtype_;

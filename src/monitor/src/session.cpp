@@ -29,6 +29,7 @@ constexpr auto poll_interval = 20ms;  // training wakes nobody: that would be a 
 constexpr auto busy_interval = 2ms;
 constexpr std::int64_t drain_interval_ns = 100'000'000;  // several records at once cost less
 constexpr auto finish_deadline = 1500ms;
+constexpr std::int64_t device_deadline_ns = 1'000'000'000;  // part of finish_deadline
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr int niceness = 10;  // the writing thread waits for a pause of the training
 
@@ -336,16 +337,19 @@ void Monitor::Session::finish() noexcept {
     } catch (...) {
     }
   }
+  const std::int64_t begin = monotonic_nanoseconds();
+  recorder_.finish_device(begin + device_deadline_ns);
+  const auto deadline = finish_deadline - std::chrono::nanoseconds{monotonic_nanoseconds() - begin};
   bool stopped = false;
   {
     std::unique_lock lock{mutex_};
     stopping_ = true;
     wake_.notify_all();
     const auto is_stopped = [this] { return stopped_; };
-    stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+    stopped = done_.wait_for(lock, deadline / 2, is_stopped);
     if (!stopped) {
       broadcast_.stop();  // no longer than that for a late rank
-      stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+      stopped = done_.wait_for(lock, deadline / 2, is_stopped);
     }
   }
   if (stopped) {

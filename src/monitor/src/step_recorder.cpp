@@ -2,7 +2,9 @@
 #include "step_recorder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <thread>
 #include <utility>
 
 namespace flopmeter {
@@ -59,10 +61,12 @@ StepRecorder::StepRecorder(const Options& options,
       counts_for_group_(tensor_rank_of(connections.world) == 0),
       devices_(connections.devices),
       ring_(ring),
+      device_(connections.device_clock, connections.clock),
       plan_(options, connections.source != nullptr),
       profile_plan_(options) {}
 
 void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
+  device_.start(now == last_end_ns_);
   now_.record = {};
   now_.start_ns = now;
   now_.counted = false;
@@ -85,6 +89,7 @@ void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
 }
 
 void StepRecorder::discard(bool keep_batch) noexcept {
+  device_.discard();
   if (profiling_) stop_profile(clock_.monotonic());
   has_kept_ = keep_batch && has_batch_;
   if (has_kept_) copy_batch(now_, kept_);
@@ -106,6 +111,7 @@ void StepRecorder::mark(std::int64_t now) noexcept {
 void StepRecorder::switch_phase(std::optional<Phase> innermost, std::int64_t now) noexcept {
   mark(now);
   phase_ = innermost.value_or(Phase::other);
+  device_.switch_phase(phase_);
   if (innermost) phase_seen_[static_cast<std::size_t>(phase_)] = true;
   current_phase().store(phase_, std::memory_order_relaxed);
 }
@@ -242,11 +248,13 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
                   counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
   }
   now_.backed_off = plan_.backed_off();
+  cost_ns += static_cast<double>(device_.cost_ns());
   record.monitor_seconds = Seconds{cost_ns / 1e9};
 }
 
 std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outcome) noexcept {
   timed_by_caller_ = outcome.interval.has_value();
+  device_.end();
   if (const auto& interval = outcome.interval) {
     now = std::max(interval->first, interval->second);
     now_.start_ns = mark_ns_ = interval->first;
@@ -261,14 +269,15 @@ std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outc
   stop_profile(now);
   last_step_ = now_.record.step;
   ++process_steps_;
-  emit(now);
+  emit(now, !outcome.interval);
   return now;
 }
 
 std::int64_t StepRecorder::finish_out_of_step(std::int64_t now) noexcept {
+  device_.end();
   mark(now);
   now_.record.monitor_seconds = Seconds{calls_ * call_ns_ / 1e9};
-  emit(now);
+  emit(now, true);
   return now;
 }
 
@@ -299,7 +308,60 @@ void StepRecorder::add_communication() noexcept {
   now_.record.overlapped_communication = seconds(overlapped);
 }
 
-void StepRecorder::emit(std::int64_t now) noexcept {
+/// Replaces host times by those of the device.
+void StepRecorder::set_device_times(StepRecord& record,
+                                    const std::optional<DeviceTimes>& times) noexcept {
+  record.host_seconds = record.step_seconds;
+  record.host_phases = record.phases;
+  record.phases = {};
+  record.time_source = times ? TimeSource::device : TimeSource::unknown;
+  if (!times) return;
+  record.step_seconds = times->step;
+  if (times->phases) {
+    for (std::size_t i = 0; i < phase_count; ++i) {
+      const Seconds time = (*times->phases)[i];
+      if (record.host_phases[i] || time.value > 0) record.phases[i] = time;
+    }
+  }
+  record.device_idle_min_seconds = times->idle_min;
+  record.device_idle_max_seconds = times->idle_max;
+  record.queue_lag_seconds = times->lag;
+  record.exposed_communication_seconds = times->exposed_communication;
+  record.exposed_copy_seconds = times->exposed_copy;
+  record.synchronization_seconds = times->synchronization;
+  record.synchronizations = times->synchronizations;
+}
+
+void StepRecorder::publish(const Slot& slot) noexcept {
+  if (Slot* place = ring_.claim()) {
+    place->record = slot.record;
+    place->start_ns = slot.start_ns;
+    place->end_ns = slot.end_ns;
+    place->counted = slot.counted;
+    place->backed_off = slot.backed_off;
+    copy_shape(slot.shape, place->shape);
+    ring_.publish();
+  } else {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+/// Publishes the records whose marks the device has reached.
+void StepRecorder::poll_device() noexcept {
+  device_.poll([this](Slot& slot, const std::optional<DeviceTimes>& times) {
+    set_device_times(slot.record, times);
+    publish(slot);
+  });
+}
+
+void StepRecorder::finish_device(std::int64_t deadline_ns) noexcept {
+  for (poll_device(); device_.waiting(); poll_device()) {
+    if (monotonic_nanoseconds() >= deadline_ns) device_.give_up();
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+void StepRecorder::emit(std::int64_t now, bool timed) noexcept {
   StepRecord& record = now_.record;
   add_communication();
   now_.end_ns = now;
@@ -329,16 +391,18 @@ void StepRecorder::emit(std::int64_t now) noexcept {
     }
   }
   record.dropped_records = dropped_.load(std::memory_order_relaxed);
-  if (Slot* slot = ring_.claim()) {
-    slot->record = record;
-    slot->start_ns = now_.start_ns;
-    slot->end_ns = now;
-    slot->counted = now_.counted;
-    slot->backed_off = now_.backed_off;
-    copy_shape(now_.shape, slot->shape);
-    ring_.publish();
-  } else {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
+  poll_device();
+  switch (device_.take(now_, timed)) {
+    case DeviceSteps::Fate::deferred:
+      break;
+    case DeviceSteps::Fate::untimed:
+      set_device_times(record, std::nullopt);
+      publish(now_);
+      break;
+    case DeviceSteps::Fate::host:
+      record.time_source = TimeSource::host;
+      publish(now_);
+      break;
   }
   steps_.fetch_add(1, std::memory_order_relaxed);
   close();

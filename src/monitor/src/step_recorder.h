@@ -5,6 +5,7 @@
 // allocates, locks, or enters the kernel.
 #pragma once
 
+#include "device_steps.h"
 #include "measure_plan.h"
 #include "profile_plan.h"
 #include "ring.h"
@@ -79,6 +80,11 @@ class StepRecorder {
     return dropped_.load(std::memory_order_relaxed);
   }
 
+  /// Publishes the records that wait for the device; those it does not reach until the deadline
+  /// have no device time.
+  void finish_device(std::int64_t deadline_ns) noexcept;
+  [[nodiscard]] bool has_untimed_device() const noexcept { return device_.unsupported(); }
+
   /// Any thread: the profile that ended last, once.
   [[nodiscard]] std::unique_ptr<OpProfile> take_profile() noexcept {
     return std::unique_ptr<OpProfile>{profile_.exchange(nullptr, std::memory_order_acq_rel)};
@@ -98,7 +104,12 @@ class StepRecorder {
   void add_communication() noexcept;
   void start_profile() noexcept;
   void stop_profile(std::int64_t now) noexcept;
-  void emit(std::int64_t now) noexcept;
+  static void set_device_times(StepRecord& record,
+                               const std::optional<DeviceTimes>& times) noexcept;
+  void publish(const Slot& slot) noexcept;
+  void poll_device() noexcept;
+  /// `timed`: between the boundaries, not by the caller.
+  void emit(std::int64_t now, bool timed) noexcept;
 
   const Clock clock_;
   FlopCounter* const source_;
@@ -110,6 +121,7 @@ class StepRecorder {
   const bool counts_for_group_;  ///< and this rank is the one that counts it
   const std::int32_t devices_;
   Ring<Slot>& ring_;
+  DeviceSteps device_;
   MeasurePlan plan_;
   ProfilePlan profile_plan_;
 
