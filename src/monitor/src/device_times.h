@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceTimes: what the marks of one record state about the device.  Pure computation.
+// DeviceTimes: the times of one record on the device, computed from its marks.
 #pragma once
 
 #include <flopmeter/core/phase.h>

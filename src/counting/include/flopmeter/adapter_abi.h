@@ -113,7 +113,7 @@ enum FlopmeterOpKind {
   FLOPMETER_KIND_UNKNOWN
 };
 
-/// What happens on an asynchronous device, numbered as flopmeter::DeviceEvent.
+/// Events on an asynchronous device, numbered as flopmeter::DeviceEvent.
 enum FlopmeterDeviceEvent {
   FLOPMETER_SYNCHRONIZATION_BEGIN,  ///< the host is about to wait for the device
   FLOPMETER_SYNCHRONIZATION_END,

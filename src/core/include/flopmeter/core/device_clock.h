@@ -8,7 +8,7 @@
 
 namespace flopmeter {
 
-/// What an adapter reports while a device trains, numbered as FlopmeterDeviceEvent.
+/// Events that an adapter reports while a device trains, numbered as FlopmeterDeviceEvent.
 enum class DeviceEvent : std::uint8_t {
   synchronization_begin,  ///< the host is about to wait for the device
   synchronization_end,
