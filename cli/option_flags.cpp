@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace flopmeter {
 namespace {
@@ -55,9 +54,6 @@ Result<Options> OptionFlags::options() const {
       if (const auto done = set_option(options, flag.row->name, value); !done) return done.error();
     }
   }
-  std::error_code failed;
-  const auto directory = std::filesystem::absolute(options.directory, failed);
-  if (!failed) options.directory = directory;
   return options;
 }
 

@@ -19,8 +19,7 @@ class OptionFlags {
  public:
   void add_to(Arguments& app);
 
-  /// Options from the environment, then the file, then the flags.  The directory is absolute,
-  /// because the command may change its working directory.
+  /// Options from the environment, then the file, then the flags.
   [[nodiscard]] Result<Options> options() const;
 
  private:

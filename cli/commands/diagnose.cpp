@@ -36,7 +36,7 @@ Exit run(const Options& options) {
   if (!diagnosis) return refuse(diagnosis.error());
   std::optional<DeviceCost> cost;
   if (options.cost) {
-    const auto& run = (*opened).description;
+    const auto& run = (*opened).metadata;
     cost = DeviceCost{.per_device_hour = *options.cost,
                       .devices = run.world_size.value_or(static_cast<int>(ranks.size())) *
                                  run.devices_per_rank.value_or(1)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../catalog_command.h"
 
-#include <flopmeter/core/step_record.h>
+#include <flopmeter/core/step_fields.h>
 
 namespace flopmeter {
 namespace {
@@ -9,11 +9,12 @@ namespace {
 std::vector<CatalogRow> rows() {
   std::vector<CatalogRow> all;
   for (const Field& field : step_fields()) {
-    const std::string name = field.group.empty()
-                                 ? std::string{field.name}
-                                 : std::string{field.group} + "." + std::string{field.name};
-    all.push_back(
-        {name, {{"unit", std::string{to_string(field.unit)}}, {"help", std::string{field.help}}}});
+    all.push_back({full_name(field),
+                   {{"unit", std::string{to_string(field.unit)}},
+                    {"kind", std::string{to_string(field.kind)}},
+                    {"help", std::string{field.help}},
+                    {"prometheus", std::string{field.prometheus}},
+                    {"tensorboard", std::string{field.tensorboard}}}});
   }
   return all;
 }

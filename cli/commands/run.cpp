@@ -6,13 +6,17 @@
 #include "../python_package.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/core/world.h>
 #include <flopmeter/monitor/options.h>
+#include <flopmeter/runstore/run_layout.h>
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 namespace flopmeter {
@@ -56,10 +60,23 @@ Exit become(const std::vector<std::string>& command) {
   return reason == ENOENT ? not_found : not_executable;
 }
 
+/// Chosen once here, so that all processes of the command share it.  Absolute, because the command
+/// may change its working directory.
+std::string directory_of(const std::string& named) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::string chosen = choose_run_directory(named,
+                                                  world_of_environment(environ).size,
+                                                  environ,
+                                                  std::chrono::duration<double>(now).count());
+  std::error_code failed;
+  const auto absolute = std::filesystem::absolute(chosen, failed);
+  return failed ? chosen : absolute.string();
+}
+
 Exit run(const OptionFlags& flags, const std::vector<std::string>& words) {
   const auto command = command_of(words);
   if (!command) return refuse(command.error());
-  const auto options = flags.options();
+  auto options = flags.options();
   if (!options) return refuse(options.error());
   for (const std::string& warning : (*options).warnings) notify(warning);
   if (const auto isolated = isolated_python(*command)) {
@@ -68,6 +85,7 @@ Exit run(const OptionFlags& flags, const std::vector<std::string>& words) {
   }
   const auto package = python_package();
   if (!package) return refuse(package.error());
+  (*options).directory = directory_of((*options).directory);
   ::setenv("FLOPMETER_CONFIG", options_text(*options).c_str(), 1);
   put_first_in_python_path(*package + "/launcher/startup");
   return become(*command);

@@ -33,7 +33,7 @@ std::vector<std::string> frame(const RunFollower& run,
                                const std::vector<Finding>& findings,
                                TerminalSize size) {
   return draw_frame(
-      {run.run().description, run.totals(), findings, now()}, {size.columns, size.rows}, colored());
+      {run.run().metadata, run.totals(), findings, now()}, {size.columns, size.rows}, colored());
 }
 
 Exit print_once(const RunFollower& run) {

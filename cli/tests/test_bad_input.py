@@ -85,7 +85,7 @@ def test_text_that_is_not_a_configuration_is_refused(tmp_path, text):
 
 
 def test_an_unknown_convention_is_named_before_the_run_is_read(tmp_path):
-    (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/1", "run_id": "00c0ffee00c0ffee"}')
+    (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/2", "run_id": "00c0ffee00c0ffee"}')
     assert_refused(run("recount", tmp_path, "--convention", "megatrom"), "megatrom", "did you mean megatron")
     without = run("recount", tmp_path, "--convention", "megatron")
     assert without.returncode == 1 and "does not hold the model's configuration" in without.stderr
@@ -93,7 +93,7 @@ def test_an_unknown_convention_is_named_before_the_run_is_read(tmp_path):
 
 @pytest.mark.parametrize("command", ["ranks", "diagnose"])
 def test_a_damaged_run_json_is_reported_in_one_line(tmp_path, command):
-    (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/1", ')
+    (tmp_path / "run.json").write_text('{"schema": "flopmeter.run/2", ')
     (tmp_path / "records_20240129_103000.rank0.jsonl").touch()
     lines = run(command, tmp_path).stderr.splitlines()
     assert lines[0].startswith(f"flopmeter: {tmp_path}/run.json is damaged")

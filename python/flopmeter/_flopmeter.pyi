@@ -86,12 +86,27 @@ class MonitorConfig:
     replicated: bool
     exchange: int
     devices: int
-    details: str
+    model_source: ModelSource
     gpu: str | None
     known_work: Callable[[], int] | None
     policy: str
     reports_forward: bool
     device_memory: Callable[[], tuple[int, int, int]] | None
+
+class ModelSource:
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        config: str = "",
+        family: str = "",
+        trainable: str = "",
+        recompute: str = "",
+        attention: str = "",
+        mtp: bool | None = None,
+        dtype: str,
+        parameters: int | None = None,
+    ) -> None: ...
 
 class Monitor:
     def __init__(self, config: MonitorConfig) -> None: ...

@@ -69,11 +69,11 @@ def _from_config(config: dict[str, Any], origin: str) -> tuple[_flopmeter.Model,
     return _flopmeter.Model.from_config(json.dumps(config, default=str), origin), longest(config)
 
 
-def stored_form(model: Any) -> dict[str, Any] | None:
-    """What run.json keeps, so that a run can be recomputed: a well-known name, or the configuration itself."""
+def stored_form(model: Any) -> dict[str, str]:
+    """The model as run.json keeps it, so that a run can be recounted: a catalog name or the configuration."""
     config: Mapping[str, Any] | None = None
     if isinstance(model, _flopmeter.Model):
-        return {"model": model.name}
+        return {"name": model.name}
     if isinstance(model, (str, os.PathLike)):
         text = os.fspath(model)
         path = os.path.join(text, "config.json") if os.path.isdir(text) else text
@@ -83,12 +83,13 @@ def stored_form(model: Any) -> dict[str, Any] | None:
         elif text in _registered:
             config = _registered[text]()
         else:
-            return {"model": text}
+            return {"name": text}
     else:
         config = config_of(model)
     if not isinstance(config, Mapping):
-        return None
-    return {"config": {key: value for key, value in config.items() if not key.startswith("_")}}  # "_name_or_path"
+        return {}
+    kept = {key: value for key, value in config.items() if not key.startswith("_")}  # "_name_or_path"
+    return {"config": json.dumps(kept, default=str)}
 
 
 def longest(config: Mapping[str, Any]) -> int | None:

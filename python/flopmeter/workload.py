@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -117,14 +116,17 @@ def describe_workload(
         "attention": attention or ("eager" if _attention_is_eager(model, device) else "fused"),
     }
     config.training = _flopmeter.Training(trainable or "all", recompute=how["recompute"], attention=how["attention"], mtp=mtp)
-    details: dict[str, Any] = {"dtype": dtype}
-    if config.model is not None:
-        details["model"] = {name: getattr(config.model, name) for name in ("name", "family", "parameters")}
-    if (kept := stored_form(model)) is not None:
-        details["estimate"] = {**kept, **how, "mtp": mtp, "trainable": trainable or (None if frozen else "all"), "dtype": dtype}
-    if module is not None:
-        details["module"] = {"type": type(module).__name__, "parameters": sum(p.numel() for p in module.parameters())}
-    config.details = json.dumps(details, default=str)
+    found = config.model
+    parameters = sum(p.numel() for p in module.parameters()) if module is not None else found.parameters if found else None
+    config.model_source = _flopmeter.ModelSource(
+        **stored_form(model),
+        **how,
+        family=found.family if found is not None else "",
+        trainable=trainable or ("" if frozen else "all"),
+        mtp=mtp,
+        dtype=dtype,
+        parameters=parameters,
+    )
     config.dtype = dtype
     config.peaks = find_peaks(device, peak_tflops)
     config.replicated = bool(options["replicated_modules"])

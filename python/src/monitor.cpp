@@ -6,7 +6,7 @@
 #include "python_monitor.h"
 
 #include <flopmeter/catalog/convention.h>
-#include <flopmeter/core/record_json.h>
+#include <flopmeter/runstore/record_stream.h>
 
 #include <unistd.h>
 
@@ -63,8 +63,8 @@ OwnedBatch::OwnedBatch(py::handle batch, Dtype flops_dtype, std::int64_t& droppe
       PyObject* grid = PyList_GET_ITEM(field(4).ptr(), i);
       if (!PyTuple_CheckExact(grid) || PyTuple_GET_SIZE(grid) != 3) continue;
       const auto side = [&](Py_ssize_t k) {
-        return static_cast<std::int32_t>(std::clamp<std::int64_t>(
-            whole_number(PyTuple_GET_ITEM(grid, k), dropped).value_or(0), 0, INT32_MAX));
+        return std::clamp<std::int64_t>(
+            whole_number(PyTuple_GET_ITEM(grid, k), dropped).value_or(0), 0, INT32_MAX);
       };
       images_.push_back({.t = side(0), .h = side(1), .w = side(2)});
     }
@@ -116,7 +116,7 @@ Monitor PythonMonitor::start(MonitorConfig& config) {
   connections.replicated = config.replicated;
   connections.exchange = reinterpret_cast<Exchange*>(config.exchange);  // NOLINT: as the counter
   connections.devices = config.devices;
-  connections.run_json_extra = config.details;
+  connections.model_source = config.model_source;
   connections.dtype = dtype_;
   connections.policy = policy_named(config.policy);
   connections.reports_forward = config.reports_forward;
@@ -325,7 +325,7 @@ void bind_config(py::module_& m) {
       .def_readwrite("replicated", &MonitorConfig::replicated)
       .def_readwrite("exchange", &MonitorConfig::exchange)
       .def_readwrite("devices", &MonitorConfig::devices)
-      .def_readwrite("details", &MonitorConfig::details)
+      .def_readwrite("model_source", &MonitorConfig::model_source)
       .def_readwrite("gpu", &MonitorConfig::gpu)
       .def_readwrite("known_work", &MonitorConfig::known_work)
       .def_readwrite("policy", &MonitorConfig::policy)
@@ -345,6 +345,36 @@ void bind_monitor(py::module_& m) {
            "The next record as JSON; None if none arrives in time.")
       .def_property_readonly("closed", &Subscription::closed)
       .def_property_readonly("dropped", &Subscription::dropped);
+  py::class_<ModelSource>(m, "ModelSource")
+      .def(py::init([](std::string name,
+                       std::string config,
+                       std::string family,
+                       std::string trainable,
+                       std::string recompute,
+                       std::string attention,
+                       std::optional<bool> mtp,
+                       const std::string& dtype,
+                       std::optional<std::int64_t> parameters) {
+             return ModelSource{.name = std::move(name),
+                                .config = std::move(config),
+                                .family = std::move(family),
+                                .trainable = std::move(trainable),
+                                .recompute = std::move(recompute),
+                                .attention = std::move(attention),
+                                .mtp = mtp,
+                                .dtype = dtype_named(dtype),
+                                .parameters = parameters};
+           }),
+           py::kw_only(),
+           py::arg("name") = "",
+           py::arg("config") = "",
+           py::arg("family") = "",
+           py::arg("trainable") = "",
+           py::arg("recompute") = "",
+           py::arg("attention") = "",
+           py::arg("mtp") = py::none(),
+           py::arg("dtype"),
+           py::arg("parameters") = py::none());
   bind_world(m);
   bind_config(m);
   py::class_<P>(m, "Monitor", "The C++ monitor.  No method raises for a value.")
@@ -411,7 +441,7 @@ void bind_monitor(py::module_& m) {
     phases.append(std::string{to_string(static_cast<Phase>(i))});
   m.attr("phases") = py::tuple(phases);
   py::list tags;
-  for (std::size_t i = 0; i < tag_count; ++i)
+  for (std::size_t i = 0; i < step_tag_count; ++i)
     tags.append(std::string{to_string(static_cast<StepTag>(i))});
   m.attr("tags") = py::tuple(tags);
 }

@@ -34,7 +34,7 @@ struct MonitorConfig {
   bool replicated = false;
   std::uintptr_t exchange = 0;
   int devices = 1;
-  std::string details;  ///< JSON object for run.json
+  ModelSource model_source;  ///< stored in run.json
   std::optional<std::string> gpu;
   std::function<std::int64_t()> known_work;
   std::string policy = "explicit";  ///< explicit, per_optimizer_step, or framework
@@ -60,7 +60,7 @@ class OwnedBatch {
  private:
   StepInput input_;
   std::vector<std::int64_t> lengths_;
-  std::vector<ImageShape> images_;
+  std::vector<ImageGrid> images_;
 };
 
 /// An integer in 64 bits; empty and counted if `value` is something else than that or None.

@@ -73,7 +73,7 @@ def test_flops_are_those_of_the_estimate(run):
 
 def test_the_stored_estimate_says_how_attention_ran(run):
     stored = json.loads(open(f"{run[1].monitor.directory}/run.json").read())
-    assert stored["details"]["estimate"]["attention"] == "eager"
+    assert stored["model_source"]["attention"] == "eager"
 
 
 def test_phases_are_found_and_evaluation_and_checkpoints_are_apart(run):

@@ -166,7 +166,7 @@ def test_sizes_that_make_no_model_cost_the_flops_and_nothing_else(start, tmp_pat
 
 @pytest.mark.parametrize(("more", "dtype"), [({"fp4": "e2m1"}, "fp4"), ({"fp8": "hybrid"}, "fp8"), ({}, "bf16")])
 def test_the_format_of_the_products_is_that_of_the_flags(start, tmp_path, more, dtype):
-    assert list(run(start, tmp_path, **more)["flops_by_dtype"]) == [dtype]
+    assert list(run(start, tmp_path, **more)["hardware_flops_by_dtype"]) == [dtype]
 
 
 def test_a_second_start_finishes_the_first_monitor(start, tmp_path):

@@ -136,7 +136,7 @@ def test_flops_from_the_loop_are_used_unchanged(start, model, tmp_path):
             if not at_begin:
                 monitor.micro_batch(flops=12345)
     monitor.finish()
-    assert [(row["model_flops"], row["flops_source"]) for row in records(tmp_path / "run")] == [(12345, "given")] * 2
+    assert [(row["model_flops"], row["flops_source"]) for row in records(tmp_path / "run")] == [(12345, "user")] * 2
 
 
 def test_an_attention_mask_gives_real_and_padded_tokens(start, tmp_path):

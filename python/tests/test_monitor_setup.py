@@ -133,8 +133,8 @@ def test_run_json_tells_model_and_peak(tmp_path):
     monitor = flopmeter.Monitor(tmp_path, model=LLAMA, device="h100", dtype="bf16", console=False)
     run = run_of(monitor)
     monitor.finish()
-    assert run["details"]["model"]["family"] == "llama"
-    assert run["details"]["dtype"] == "bf16"
+    assert run["model_source"]["family"] == "llama"
+    assert run["model_source"]["dtype"] == "bf16"
 
 
 def test_a_registered_sink_gets_every_record_in_its_own_thread(tmp_path):

@@ -84,4 +84,4 @@ def test_libtorch(tmp_path):
 
 def test_cpp_without_torch(tmp_path):
     run(tmp_path, BUILD / "examples" / "cpp_no_torch" / "monitor_example", "--perf-log-dir", "logs", "--steps", 3)
-    assert [row["flops_source"] for row in records(tmp_path, "logs")] == ["given"] * 3
+    assert [row["flops_source"] for row in records(tmp_path, "logs")] == ["user"] * 3

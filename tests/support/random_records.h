@@ -6,7 +6,7 @@
 #include "files.h"
 
 #include <flopmeter/core/static_text.h>
-#include <flopmeter/core/step_record.h>
+#include <flopmeter/core/step_fields.h>
 
 #include <random>
 #include <string>
@@ -36,16 +36,20 @@ class RandomRecords {
  private:
   unsigned draw(unsigned below) { return static_cast<unsigned>(random_() % below); }
   std::string_view text_for(const Field& field) {
-    if (field.name == "tag") return to_string(static_cast<StepTag>(draw(6)));
-    if (field.name == "flops_source") return to_string(static_cast<FlopsProvenance>(draw(7)));
+    if (field.name == "tag") return to_string(static_cast<StepTag>(draw(step_tag_count)));
+    if (field.name == "flops_source")
+      return to_string(static_cast<FlopsProvenance>(draw(flops_provenance_count)));
     if (field.name == "attention_pairs") return to_string(static_cast<AttentionPairs>(draw(4)));
+    if (field.name == "time_source") return to_string(static_cast<TimeSource>(1 + draw(2)));
+    if (field.name == "batch")
+      return draw(2) == 0 ? "1x8" : "4x2048,1x17 padded=2048 images=1x24x24";
     constexpr std::array<std::string_view, 4> texts{
         "model-v1", "a \"quoted\"\n\tline", "é\x01<", "x"};
     return texts[draw(4)];
   }
   WideInt whole_for(const Field& field) {
     const auto bits = static_cast<WideInt>(random_());
-    if (field.group == "flops_by_dtype") return bits + 1;
+    if (field.group.ends_with("flops_by_dtype")) return bits + 1;
     if (field.unit == Unit::flops) return draw(2) == 0 ? bits * 1'000'003 : bits;
     return bits >> (field.unit == Unit::bytes ? 1U : 34U);
   }

@@ -2,7 +2,8 @@
 #include "world_sums.h"
 
 #include <flopmeter/analysis/merge.h>
-#include <flopmeter/runstore/record_reader.h>
+#include <flopmeter/runstore/input_limits.h>
+#include <flopmeter/runstore/record_stream.h>
 
 #include <algorithm>
 #include <limits>
@@ -25,7 +26,7 @@ struct Stream {
 /// Reads one rank's streams, newest first, so that a step done again counts as it was done last.
 class RankReading {
  public:
-  RankReading(const RunDescription& run, int rank, int window_steps)
+  RankReading(const RunMetadata& run, int rank, int window_steps)
       : windows_(run, rank, window_steps) {
     summary_.rank = rank;
   }
@@ -129,7 +130,7 @@ MergedRun merge_ranks(const RunDirectory& run, const MergeOptions& options) {
   MergedRun merged;
   merged.window_steps = options.window_steps > 0
                             ? options.window_steps
-                            : run.description.log_interval.value_or(default_window);
+                            : run.metadata.log_interval.value_or(default_window);
   WorldSums world;
   std::vector<Stream> streams;
   std::vector<RankWindows> windows;
@@ -137,15 +138,17 @@ MergedRun merge_ranks(const RunDirectory& run, const MergeOptions& options) {
   for (auto file = run.files.begin(); file != run.files.end();) {
     const auto end = std::find_if(
         file, run.files.end(), [rank = file->rank](const RankFile& f) { return f.rank != rank; });
-    RankReading reading{run.description, file->rank, merged.window_steps};
+    RankReading reading{run.metadata, file->rank, merged.window_steps};
     reading.read({file, end}, world, streams);
     windows.push_back(reading.windows());
     ranks.emplace(file->rank, reading.summary());
     file = end;
   }
   merged.starts = starts_of(std::move(streams));
-  merged.world_size = !merged.starts.empty() ? merged.starts.back().world_size
-                                             : run.description.world_size.value_or(1);
+  merged.world_size =
+      InputLimits::world_size(!merged.starts.empty() ? merged.starts.back().world_size
+                                                     : run.metadata.world_size.value_or(1),
+                              ranks.size());
   for (int rank = 0; rank < merged.world_size; ++rank) ranks[rank].rank = rank;
   std::erase_if(windows, [&](const RankWindows& each) { return each.rank >= merged.world_size; });
   StragglerReport report = find_stragglers(windows, options.straggler);

@@ -10,7 +10,7 @@ constexpr std::size_t kept_windows = 64;  // enough for a rank's history
 
 }  // namespace
 
-WindowSums::WindowSums(const RunDescription& run, int rank, int window_steps)
+WindowSums::WindowSums(const RunMetadata& run, int rank, int window_steps)
     : rank_(rank), role_(run.role(rank)), window_steps_(window_steps) {}
 
 void WindowSums::add(const StepRecord& record) {

@@ -3,7 +3,7 @@
 // A run of many ranks with unequal work, written as the monitor writes it.
 #pragma once
 
-#include <flopmeter/core/record_json.h>
+#include <flopmeter/runstore/record_stream.h>
 
 #include <fstream>
 #include <random>
@@ -26,7 +26,7 @@ struct SimulatedRun {
 /// that varies by some percent.  Returns the model FLOPs of all ranks that wrote.
 inline WideInt write_run(const SimulatedRun& sim, const std::string& directory) {
   std::ofstream{directory + "/run.json"}
-      << R"({"schema":"flopmeter.run/1","run_id":"feedfacefeedface","convention":"model-v1","world":{"size":)"
+      << R"({"schema":"flopmeter.run/2","run_id":"feedfacefeedface","convention":"model-v1","world":{"size":)"
       << sim.ranks << R"(},"log_interval":10})";
   constexpr double mean_flops = 4e12;
   constexpr double speed = 2e14;

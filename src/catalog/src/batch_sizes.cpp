@@ -100,7 +100,7 @@ WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,
       break;
   }
   WideInt twice = 0;
-  for (const SequenceRun& run : batch.sequences) {
+  for (const SequenceGroup& run : batch.sequences) {
     twice += run.count * twice_text_pairs(spec, run.length, policy, kernel);
   }
   return twice;
@@ -108,7 +108,7 @@ WideInt BatchSizes::twice_pairs(const AttentionSpec& spec,
 
 WideInt causal_pairs(const Batch& batch) {
   WideInt pairs = 0;
-  for (const SequenceRun& run : batch.sequences) {
+  for (const SequenceGroup& run : batch.sequences) {
     pairs += run.count * mask_pairs({.shape = MaskPairs::Shape::causal}, run.length, run.length);
   }
   return pairs;

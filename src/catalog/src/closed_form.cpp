@@ -48,7 +48,7 @@ WideInt position_parameters(const Model& model) {
 
 WideInt squared_lengths(const Batch& batch) {
   WideInt sum = 0;
-  for (const SequenceRun& run : batch.sequences)
+  for (const SequenceGroup& run : batch.sequences)
     sum += WideInt{run.count} * run.length * run.length;
   return sum;
 }

@@ -16,7 +16,7 @@ Result<void> check_batch(const Model& model, const Batch& batch) {
   constexpr std::int64_t longest = std::int64_t{1} << 31U;
   constexpr WideInt most_tokens = WideInt{1} << 44U;
   if (batch.sequences.empty()) return wrong("seq_len", "is missing: the batch has no sequences");
-  for (const SequenceRun& run : batch.sequences) {
+  for (const SequenceGroup& run : batch.sequences) {
     if (run.length < 1 || run.length > longest) {
       return wrong("seq_len", "must be between 1 and 2^31, not " + std::to_string(run.length));
     }

@@ -23,18 +23,6 @@ std::string_view to_string(Component component) {
   return names[static_cast<std::size_t>(component)];
 }
 
-WideInt Batch::count() const {
-  WideInt sum = 0;
-  for (const SequenceRun& run : sequences) sum += run.count;
-  return sum;
-}
-
-WideInt Batch::tokens() const {
-  WideInt sum = 0;
-  for (const SequenceRun& run : sequences) sum += WideInt{run.length} * run.count;
-  return sum;
-}
-
 Value LayerBuilder::add(Node node, std::initializer_list<Value> inputs) {
   for (const Value value : inputs) node.inputs[node.input_count++] = value.id;
   node.output = kind_.values++;

@@ -17,20 +17,12 @@ class ModelEstimator final : public FlopEstimator {
 
   [[nodiscard]] std::string_view convention() const override { return convention_.name; }
 
-  [[nodiscard]] std::optional<FlopEstimate> estimate(const BatchShape& shape) const override {
-    Batch real;
-    Batch padded;
-    for (const SequenceGroup& group : shape.sequences) {
-      real.sequences.push_back({.length = group.length, .count = group.count});
-      padded.sequences.push_back(
-          {.length = shape.padded_length > 0 ? shape.padded_length : group.length,
-           .count = group.count});
+  [[nodiscard]] std::optional<FlopEstimate> estimate(const Batch& batch) const override {
+    Batch padded = batch;
+    if (batch.padded_length > 0) {
+      for (SequenceGroup& group : padded.sequences) group.length = batch.padded_length;
     }
-    for (const ImageShape& image : shape.images) {
-      real.images.push_back({.t = image.t, .h = image.h, .w = image.w});
-    }
-    padded.images = real.images;
-    EstimateRequest request{.batch = real,
+    EstimateRequest request{.batch = batch,
                             .training = training_,
                             .convention = std::string{convention_.name},
                             .dtype = dtype_};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/communication.h>
+#include <flopmeter/core/current_phase.h>
 
 #include <algorithm>
 #include <chrono>

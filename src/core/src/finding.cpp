@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/finding.h>
+#include <flopmeter/core/json_writer.h>
 
 namespace flopmeter {
 

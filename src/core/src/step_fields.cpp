@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of a record's fields: the one place to add one.
+// The field table.  To add a field, add its row here.
 #include <flopmeter/core/static_text.h>
-#include <flopmeter/core/step_record.h>
+#include <flopmeter/core/step_fields.h>
 
 #include <array>
 #include <concepts>
@@ -12,7 +12,7 @@ namespace flopmeter {
 
 std::string_view to_string(FlopsProvenance source) {
   constexpr auto names = std::to_array<std::string_view>(
-      {"none", "counted", "calibrated", "estimate", "hardware", "received", "given"});
+      {"none", "counted", "calibrated", "estimate", "hardware", "broadcast", "user"});
   return names[static_cast<std::size_t>(source)];
 }
 
@@ -22,31 +22,46 @@ std::string_view to_string(StepTag tag) {
   return names[static_cast<std::size_t>(tag)];
 }
 
+std::string_view to_string(TimeSource source) {
+  constexpr auto names = std::to_array<std::string_view>({"", "host", "device"});
+  return names[static_cast<std::size_t>(source)];
+}
+
 std::string_view to_string(Unit unit) {
-  constexpr auto names = std::to_array<std::string_view>(
-      {"", "count", "seconds", "unix seconds", "FLOPs", "TFLOP/s", "per second", "ratio", "bytes"});
+  constexpr auto names = std::to_array<std::string_view>({"",
+                                                          "count",
+                                                          "seconds",
+                                                          "unix seconds",
+                                                          "FLOPs",
+                                                          "TFLOP/s",
+                                                          "per second",
+                                                          "ratio",
+                                                          "bytes",
+                                                          "watts",
+                                                          "hertz"});
   return names[static_cast<std::size_t>(unit)];
 }
 
-FlopTotals operator-(const FlopTotals& after, const FlopTotals& before) {
-  FlopTotals d = after;
-  for (std::size_t t = 0; t < dtype_count; ++t) {
-    for (std::size_t p = 0; p < pass_count; ++p) {
-      d.executed[t][p] -= before.executed[t][p];
-      d.model[t][p] -= before.model[t][p];
-    }
-  }
-  d.calls -= before.calls;
-  d.unsupported_op_calls -= before.unsupported_op_calls;
-  d.replicated -= before.replicated;
-  for (std::size_t i = 0; i < d.attention_calls.size(); ++i)
-    d.attention_calls[i] -= before.attention_calls[i];
-  return d;
+std::string_view to_string(FieldKind kind) {
+  constexpr auto names =
+      std::to_array<std::string_view>({"text", "gauge", "ratio", "counter", "total"});
+  return names[static_cast<std::size_t>(kind)];
 }
 
 namespace {
 
 using Record = const StepRecord&;
+
+template <class Enum>
+constexpr std::size_t count_of = 0;
+template <>
+constexpr std::size_t count_of<FlopsProvenance> = flops_provenance_count;
+template <>
+constexpr std::size_t count_of<StepTag> = step_tag_count;
+template <>
+constexpr std::size_t count_of<TimeSource> = time_source_count;
+template <>
+constexpr std::size_t count_of<AttentionPairs> = attention_pairs_count;
 
 FieldValue to_value(std::integral auto value) {
   return static_cast<WideInt>(value);
@@ -60,17 +75,29 @@ FieldValue to_value(Seconds value) {
 FieldValue to_value(Flops value) {
   return value.value;
 }
+FieldValue to_value(std::string_view text) {
+  return text.empty() ? FieldValue{} : FieldValue{text};
+}
+template <class Enum>
+requires std::is_enum_v<Enum> FieldValue to_value(Enum value) {
+  return to_value(to_string(value));
+}
+FieldValue to_value(const FixedBatch& batch) {
+  thread_local std::string text;
+  text = to_text(batch);
+  return to_value(std::string_view{text});
+}
 template <class T>
 FieldValue to_value(const std::optional<T>& value) {
   return value ? to_value(*value) : FieldValue{};
 }
 
-/// Sets `target` where the value is of its kind and fits; says whether it did.
+/// Sets `target` if the value has its type and fits; returns whether it did.
 bool from_value(const FieldValue& value, std::integral auto& target) {
   using Target = std::remove_reference_t<decltype(target)>;
-  const auto* whole = std::get_if<WideInt>(&value);
-  if (whole == nullptr || static_cast<Target>(*whole) != *whole) return false;
-  target = static_cast<Target>(*whole);
+  const auto* integer = std::get_if<WideInt>(&value);
+  if (integer == nullptr || static_cast<Target>(*integer) != *integer) return false;
+  target = static_cast<Target>(*integer);
   return true;
 }
 bool from_value(const FieldValue& value, double& target) {
@@ -82,9 +109,32 @@ bool from_value(const FieldValue& value, Seconds& target) {
   return from_value(value, target.value);
 }
 bool from_value(const FieldValue& value, Flops& target) {
-  const auto* whole = std::get_if<WideInt>(&value);
-  if (whole != nullptr) target.value = *whole;
-  return whole != nullptr;
+  const auto* integer = std::get_if<WideInt>(&value);
+  if (integer != nullptr) target.value = *integer;
+  return integer != nullptr;
+}
+bool from_value(const FieldValue& value, std::string_view& target) {
+  const auto* text = std::get_if<std::string_view>(&value);
+  if (text != nullptr) target = static_text(*text);
+  return text != nullptr;
+}
+template <class Enum>
+requires std::is_enum_v<Enum>
+bool from_value(const FieldValue& value, Enum& target) {
+  const auto* name = std::get_if<std::string_view>(&value);
+  if (name == nullptr) return false;
+  for (std::size_t i = 0; i < count_of<Enum>; ++i) {
+    if (*name != to_string(static_cast<Enum>(i))) continue;
+    target = static_cast<Enum>(i);
+    return true;
+  }
+  return false;
+}
+bool from_value(const FieldValue& value, FixedBatch& target) {
+  const auto* text = std::get_if<std::string_view>(&value);
+  const auto batch = text != nullptr ? parse_batch(*text) : std::nullopt;
+  if (batch) target = *batch;
+  return batch.has_value();
 }
 template <class T>
 bool from_value(const FieldValue& value, std::optional<T>& target) {
@@ -94,173 +144,213 @@ bool from_value(const FieldValue& value, std::optional<T>& target) {
   return known;
 }
 
+/// A row for a member.
 template <auto member>
-FieldValue get(Record r) {
-  return to_value(r.*member);
-}
-template <auto member>
-bool set(StepRecord& r, const FieldValue& value) {
-  return from_value(value, r.*member);
-}
-
-template <class Enum>
-constexpr std::size_t count_of = 0;
-template <>
-constexpr std::size_t count_of<FlopsProvenance> = static_cast<std::size_t>(FlopsProvenance::given) +
-                                                  1;
-template <>
-constexpr std::size_t count_of<StepTag> = static_cast<std::size_t>(StepTag::generation) + 1;
-template <>
-constexpr std::size_t count_of<AttentionPairs> = static_cast<std::size_t>(AttentionPairs::unknown) +
-                                                 1;
-
-/// An enumeration, by the name that to_string() gives each value.
-template <auto member>
-FieldValue get_name(Record r) {
-  return to_string(r.*member);
-}
-template <auto member>
-bool set_name(StepRecord& r, const FieldValue& value) {
-  using Enum = std::remove_reference_t<decltype(r.*member)>;
-  const auto* name = std::get_if<std::string_view>(&value);
-  if (name == nullptr) return false;
-  for (std::size_t i = 0; i < count_of<Enum>; ++i) {
-    if (*name != to_string(static_cast<Enum>(i))) continue;
-    r.*member = static_cast<Enum>(i);
-    return true;
-  }
-  return false;
+constexpr Field row(std::string_view group,
+                    std::string_view name,
+                    Unit unit,
+                    FieldKind kind,
+                    std::string_view help,
+                    std::string_view prometheus = {},
+                    std::string_view tensorboard = {}) {
+  return {group,
+          name,
+          unit,
+          kind,
+          help,
+          prometheus,
+          tensorboard,
+          [](Record r) { return to_value(r.*member); },
+          [](StepRecord& r, const FieldValue& value) { return from_value(value, r.*member); }};
 }
 
-template <auto member>
-FieldValue get_text(Record r) {
-  return (r.*member).empty() ? FieldValue{} : FieldValue{r.*member};
-}
-template <auto member>
-bool set_text(StepRecord& r, const FieldValue& value) {
-  const auto* text = std::get_if<std::string_view>(&value);
-  if (text != nullptr) r.*member = static_text(*text);
-  return text != nullptr;
+/// A row for the seconds of a phase.
+template <auto member, Phase phase>
+constexpr Field phase_row(std::string_view group,
+                          std::string_view help,
+                          std::string_view prometheus,
+                          std::string_view tensorboard) {
+  constexpr auto at = static_cast<std::size_t>(phase);
+  return {
+      group,
+      to_string(phase),
+      Unit::seconds,
+      FieldKind::counter,
+      help,
+      prometheus,
+      tensorboard,
+      [](Record r) { return to_value((r.*member)[at]); },
+      [](StepRecord& r, const FieldValue& value) { return from_value(value, (r.*member)[at]); }};
 }
 
-template <class T>
-FieldValue rate(const std::optional<T>& amount, Seconds time) {
+/// A row for the FLOPs in a dtype; 0 is written as unknown.
+template <auto member, Dtype dtype>
+constexpr Field dtype_row(std::string_view group,
+                          std::string_view name,
+                          std::string_view prometheus) {
+  constexpr auto at = static_cast<std::size_t>(dtype);
+  return {
+      group,
+      name,
+      Unit::flops,
+      FieldKind::counter,
+      member == &StepRecord::model_flops_by_dtype ? "part of model_flops in this dtype"
+                                                  : "part of hardware_flops in this dtype",
+      prometheus,
+      {},
+      [](Record r) { return (r.*member)[at] == 0 ? FieldValue{} : to_value((r.*member)[at]); },
+      [](StepRecord& r, const FieldValue& value) { return from_value(value, (r.*member)[at]); }};
+}
+
+/// A row for a value that follows from other members.
+constexpr Field derived(std::string_view name,
+                        Unit unit,
+                        FieldKind kind,
+                        std::string_view help,
+                        std::string_view prometheus,
+                        std::string_view tensorboard,
+                        FieldValue (*read)(Record)) {
+  return {"", name, unit, kind, help, prometheus, tensorboard, read, nullptr};
+}
+
+FieldValue amount_per_second(const std::optional<std::int64_t>& amount, Seconds time) {
   if (!amount || !(time.value > 0)) return {};
-  if constexpr (std::is_same_v<T, Flops>) {
-    return (*amount / time).value;
-  } else {
-    return static_cast<double>(*amount) / time.value;
-  }
+  return static_cast<double>(*amount) / time.value;
 }
 
-template <Phase phase>
-FieldValue get_phase(Record r) {
-  return to_value(r.phases[static_cast<std::size_t>(phase)]);
-}
-template <Phase phase>
-bool set_phase(StepRecord& r, const FieldValue& value) {
-  return from_value(value, r.phases[static_cast<std::size_t>(phase)]);
+FieldValue epoch(Record r) {
+  return r.epoch < 0 ? FieldValue{} : to_value(r.epoch);
 }
 
-template <Dtype dtype>
-FieldValue get_flops(Record r) {
-  const auto flops = r.hardware_flops_by_dtype[static_cast<std::size_t>(dtype)];
-  return flops == 0 ? FieldValue{} : to_value(flops);
-}
-template <Dtype dtype>
-bool set_flops(StepRecord& r, const FieldValue& value) {
-  return from_value(value, r.hardware_flops_by_dtype[static_cast<std::size_t>(dtype)]);
+FieldValue goodput(Record r) {
+  if (!r.run_seconds || !r.productive_seconds || !(r.run_seconds->value > 0)) return {};
+  return *r.productive_seconds / *r.run_seconds;
 }
 
-// One row a field.
+FieldValue tflops_per_device(Record r) {
+  if (!r.model_flops || !(r.step_seconds.value > 0)) return {};
+  return (*r.model_flops / r.step_seconds).value / r.devices / 1e12;
+}
+
+using R = StepRecord;
+using enum Unit;
+constexpr auto text = FieldKind::text;
+constexpr auto gauge = FieldKind::gauge;
+constexpr auto rate = FieldKind::ratio;
+constexpr auto counter = FieldKind::counter;
+constexpr auto total = FieldKind::total;
+
 // clang-format off
 constexpr auto fields = std::to_array<Field>({
-    {"", "step", Unit::count, "optimizer step, counted from the loop's own number", get<&StepRecord::step>, set<&StepRecord::step>},
-    {"", "process_step", Unit::count, "optimizer steps this process finished before this one", get<&StepRecord::process_step>, set<&StepRecord::process_step>},
-    {"", "epoch", Unit::count, "epoch as the loop gives it", [](Record r) { return r.epoch < 0 ? FieldValue{} : to_value(r.epoch); }, set<&StepRecord::epoch>},
-    {"", "rank", Unit::count, "rank that wrote the record", get<&StepRecord::rank>, set<&StepRecord::rank>},
-    {"", "world_size", Unit::count, "ranks of the run", get<&StepRecord::world_size>, set<&StepRecord::world_size>},
-    {"", "data_parallel", Unit::count, "ranks that work on different samples; the others work on parts of the same ones", get<&StepRecord::data_parallel>, set<&StepRecord::data_parallel>},
-    {"", "devices", Unit::count, "devices the record's work ran on", get<&StepRecord::devices>, set<&StepRecord::devices>},
-    {"", "micro_batches", Unit::count, "forward and backward passes accumulated into the step", get<&StepRecord::micro_batches>, set<&StepRecord::micro_batches>},
-    {"", "time_unix", Unit::unix_time, "end of the step", get<&StepRecord::time_unix>, set<&StepRecord::time_unix>},
-    {"", "step_seconds", Unit::seconds, "wall time from the end of the previous step to the end of this one", get<&StepRecord::step_seconds>, set<&StepRecord::step_seconds>},
-    {"", "tag", Unit::none, "kind of step; all but train are kept out of the averages", get_name<&StepRecord::tag>, set_name<&StepRecord::tag>},
-    {"", "stage", Unit::none, "part of the run that the loop names, such as rollout", get_text<&StepRecord::stage>, set_text<&StepRecord::stage>},
-    {"", "mfu", Unit::ratio, "model FLOPs utilization: the least time the model's FLOPs need at peak, over the step's time", get<&StepRecord::mfu>, set<&StepRecord::mfu>},
-    {"", "hfu", Unit::ratio, "hardware FLOPs utilization: as mfu, with recomputed and repeated work", get<&StepRecord::hfu>, set<&StepRecord::hfu>},
-    {"", "mfu_window", Unit::ratio, "MFU over the last log interval", get<&StepRecord::mfu_window>, set<&StepRecord::mfu_window>},
-    {"", "mfu_run", Unit::ratio, "MFU over the whole run, tagged steps left out", get<&StepRecord::mfu_run>, set<&StepRecord::mfu_run>},
-    {"", "tflops_per_device_window", Unit::teraflops_per_second, "model TFLOP/s of one device over the last log interval", get<&StepRecord::tflops_per_device_window>, set<&StepRecord::tflops_per_device_window>},
-    {"", "tflops_per_device_run", Unit::teraflops_per_second, "model TFLOP/s of one device over the whole run, tagged steps left out", get<&StepRecord::tflops_per_device_run>, set<&StepRecord::tflops_per_device_run>},
-    {"", "tokens_per_second_window", Unit::per_second, "real tokens a second over the last log interval", get<&StepRecord::tokens_per_second_window>, set<&StepRecord::tokens_per_second_window>},
-    {"", "tokens_per_second_run", Unit::per_second, "real tokens a second over the whole run, tagged steps left out", get<&StepRecord::tokens_per_second_run>, set<&StepRecord::tokens_per_second_run>},
-    {"", "goodput", Unit::ratio, "time in train steps not done twice, over all time since the run's first start", [](Record r) { return r.run_seconds && r.productive_seconds && r.run_seconds->value > 0 ? FieldValue{*r.productive_seconds / *r.run_seconds} : FieldValue{}; }, nullptr},
-    {"", "run_seconds", Unit::seconds, "time since the run's first start, restarts included", get<&StepRecord::run_seconds>, set<&StepRecord::run_seconds>},
-    {"", "productive_seconds", Unit::seconds, "time in train steps of the run that were not done twice", get<&StepRecord::productive_seconds>, set<&StepRecord::productive_seconds>},
-    {"", "inter_step_seconds", Unit::seconds, "part of the step before its first event: the loop's own code", get<&StepRecord::inter_step_seconds>, set<&StepRecord::inter_step_seconds>},
-    {"", "model_flops", Unit::flops, "FLOPs the model needs for the step under the convention", get<&StepRecord::model_flops>, set<&StepRecord::model_flops>},
-    {"", "hardware_flops", Unit::flops, "FLOPs that were executed for the step", get<&StepRecord::hardware_flops>, set<&StepRecord::hardware_flops>},
-    {"", "recompute_flops", Unit::flops, "part of hardware_flops spent on recomputing activations", get<&StepRecord::recompute_flops>, set<&StepRecord::recompute_flops>},
-    {"", "replicated_flops", Unit::flops, "part of model_flops that another rank of the tensor-parallel group counts as its own", get<&StepRecord::replicated_flops>, set<&StepRecord::replicated_flops>},
-    {"", "flops_source", Unit::none, "where the FLOPs came from", get_name<&StepRecord::flops_source>, set_name<&StepRecord::flops_source>},
-    {"", "flops_note", Unit::none, "why the FLOPs have this source, where it is not the usual one", get_text<&StepRecord::flops_note>, set_text<&StepRecord::flops_note>},
-    {"", "counted_flops", Unit::flops, "model FLOPs that were counted, where another source is shown in their place", get<&StepRecord::counted_flops>, set<&StepRecord::counted_flops>},
-    {"", "estimated_flops", Unit::flops, "model FLOPs by the estimator", get<&StepRecord::estimated_flops>, set<&StepRecord::estimated_flops>},
-    {"", "counter_flops_per_second", Unit::per_second, "FLOPs a second by hardware counters, which count what ran and not what a model needs", get<&StepRecord::counter_flops_per_second>, set<&StepRecord::counter_flops_per_second>},
-    {"", "attention_pairs", Unit::none, "what was known of the attention masks: none, exact, full or unknown", get_name<&StepRecord::attention_pairs>, set_name<&StepRecord::attention_pairs>},
-    {"", "convention", Unit::none, "how model_flops counts", get_text<&StepRecord::convention>, set_text<&StepRecord::convention>},
-    {"", "calibration_age", Unit::count, "steps since the measurement that this figure leans on", get<&StepRecord::calibration_age>, set<&StepRecord::calibration_age>},
-    {"", "calibration_error", Unit::ratio, "measured over estimated FLOPs, minus one, when last compared", get<&StepRecord::calibration_error>, set<&StepRecord::calibration_error>},
-    {"", "unsupported_op_calls", Unit::count, "operations seen whose arguments had no flop_cost", get<&StepRecord::unsupported_op_calls>, set<&StepRecord::unsupported_op_calls>},
-    {"", "tflops_per_device", Unit::teraflops_per_second, "model TFLOP/s of one device", [](Record r) { return r.model_flops && r.step_seconds.value > 0 ? FieldValue{(*r.model_flops / r.step_seconds).value / r.devices / 1e12} : FieldValue{}; }, nullptr},
-    {"", "samples", Unit::count, "samples in the step", get<&StepRecord::samples>, set<&StepRecord::samples>},
-    {"", "tokens", Unit::count, "real tokens in the step, padding left out", get<&StepRecord::tokens>, set<&StepRecord::tokens>},
-    {"", "padded_tokens", Unit::count, "tokens in the step with padding", get<&StepRecord::padded_tokens>, set<&StepRecord::padded_tokens>},
-    {"", "visual_tokens", Unit::count, "tokens that stand for image patches", get<&StepRecord::visual_tokens>, set<&StepRecord::visual_tokens>},
-    {"", "batch", Unit::none, "lengths of the sequences, padded length and image grids: what other conventions are recomputed from", get_text<&StepRecord::batch>, nullptr},
-    {"", "samples_per_second", Unit::per_second, "samples a second", [](Record r) { return rate(r.samples, r.step_seconds); }, nullptr},
-    {"", "tokens_per_second", Unit::per_second, "real tokens a second", [](Record r) { return rate(r.tokens, r.step_seconds); }, nullptr},
-    {"phases", "data", Unit::seconds, "waiting for the next batch", get_phase<Phase::data>, set_phase<Phase::data>},
-    {"phases", "forward", Unit::seconds, "forward pass", get_phase<Phase::forward>, set_phase<Phase::forward>},
-    {"phases", "backward", Unit::seconds, "backward pass, recompute included", get_phase<Phase::backward>, set_phase<Phase::backward>},
-    {"phases", "optimizer", Unit::seconds, "optimizer step and gradient clipping", get_phase<Phase::optimizer>, set_phase<Phase::optimizer>},
-    {"phases", "communication", Unit::seconds, "collectives that nothing else hid", get_phase<Phase::communication>, set_phase<Phase::communication>},
-    {"phases", "checkpoint", Unit::seconds, "saving state", get_phase<Phase::checkpoint>, set_phase<Phase::checkpoint>},
-    {"phases", "evaluation", Unit::seconds, "evaluating between steps", get_phase<Phase::evaluation>, set_phase<Phase::evaluation>},
-    {"phases", "generation", Unit::seconds, "generating samples with the model", get_phase<Phase::generation>, set_phase<Phase::generation>},
-    {"phases", "other", Unit::seconds, "the rest of the step", get_phase<Phase::other>, set_phase<Phase::other>},
-    {"", "overlapped_communication", Unit::seconds, "collective time that ran beside other work", get<&StepRecord::overlapped_communication>, set<&StepRecord::overlapped_communication>},
-    {"", "data_wait_samples", Unit::count, "looks at the process while it waited for data", get<&StepRecord::data_wait_samples>, set<&StepRecord::data_wait_samples>},
-    {"", "data_wait_busy_samples", Unit::count, "those looks at which it or one of its loader workers was running", get<&StepRecord::data_wait_busy_samples>, set<&StepRecord::data_wait_busy_samples>},
-    {"memory_bytes", "rss", Unit::bytes, "resident memory of the process", get<&StepRecord::memory_rss_bytes>, set<&StepRecord::memory_rss_bytes>},
-    {"memory_bytes", "rss_peak", Unit::bytes, "highest resident memory so far", get<&StepRecord::memory_rss_peak_bytes>, set<&StepRecord::memory_rss_peak_bytes>},
-    {"memory_bytes", "device", Unit::bytes, "device memory allocated now", get<&StepRecord::memory_device_bytes>, set<&StepRecord::memory_device_bytes>},
-    {"memory_bytes", "device_peak", Unit::bytes, "highest device memory allocated", get<&StepRecord::memory_device_peak_bytes>, set<&StepRecord::memory_device_peak_bytes>},
-    {"memory_bytes", "device_reserved", Unit::bytes, "device memory held by the allocator", get<&StepRecord::memory_device_reserved_bytes>, set<&StepRecord::memory_device_reserved_bytes>},
-    {"gpu", "utilization", Unit::ratio, "share of the last moments in which a kernel ran, by NVML", get<&StepRecord::gpu_utilization>, set<&StepRecord::gpu_utilization>},
-    {"gpu", "tensor_active", Unit::ratio, "share of what the tensor cores can do, by GPM or DCGM", get<&StepRecord::gpu_tensor_active>, set<&StepRecord::gpu_tensor_active>},
-    {"gpu", "dram_active", Unit::ratio, "share of what the memory bus can carry, by GPM or DCGM", get<&StepRecord::gpu_dram_active>, set<&StepRecord::gpu_dram_active>},
-    {"gpu", "power_watts", Unit::none, "power drawn, in watts", get<&StepRecord::gpu_power_watts>, set<&StepRecord::gpu_power_watts>},
-    {"gpu", "sm_clock_hertz", Unit::none, "clock of the multiprocessors, in hertz", get<&StepRecord::gpu_sm_clock_hertz>, set<&StepRecord::gpu_sm_clock_hertz>},
-    {"gpu", "throttle_reasons", Unit::none, "why the clock is not higher: NVML's bits of clocks event reasons", get<&StepRecord::gpu_throttle_reasons>, set<&StepRecord::gpu_throttle_reasons>},
-    {"gpu", "memory_used_bytes", Unit::bytes, "memory in use by all processes", get<&StepRecord::gpu_memory_used_bytes>, set<&StepRecord::gpu_memory_used_bytes>},
-    {"flops_by_dtype", "fp64", Unit::flops, "executed FLOPs in fp64", get_flops<Dtype::fp64>, set_flops<Dtype::fp64>},
-    {"flops_by_dtype", "fp32", Unit::flops, "executed FLOPs in fp32", get_flops<Dtype::fp32>, set_flops<Dtype::fp32>},
-    {"flops_by_dtype", "tf32", Unit::flops, "executed FLOPs in tf32", get_flops<Dtype::tf32>, set_flops<Dtype::tf32>},
-    {"flops_by_dtype", "bf16", Unit::flops, "executed FLOPs in bf16", get_flops<Dtype::bf16>, set_flops<Dtype::bf16>},
-    {"flops_by_dtype", "fp16", Unit::flops, "executed FLOPs in fp16", get_flops<Dtype::fp16>, set_flops<Dtype::fp16>},
-    {"flops_by_dtype", "fp8", Unit::flops, "executed FLOPs in fp8", get_flops<Dtype::fp8>, set_flops<Dtype::fp8>},
-    {"flops_by_dtype", "fp4", Unit::flops, "executed FLOPs in fp4", get_flops<Dtype::fp4>, set_flops<Dtype::fp4>},
-    {"flops_by_dtype", "int8", Unit::flops, "executed operations in int8", get_flops<Dtype::int8>, set_flops<Dtype::int8>},
-    {"flops_by_dtype", "other", Unit::flops, "executed FLOPs in formats without a name here", get_flops<Dtype::other>, set_flops<Dtype::other>},
-    {"", "loss", Unit::none, "loss as the loop gives it", get<&StepRecord::loss>, set<&StepRecord::loss>},
-    {"", "grad_norm", Unit::none, "gradient norm as the loop gives it", get<&StepRecord::grad_norm>, set<&StepRecord::grad_norm>},
-    {"", "learning_rate", Unit::none, "learning rate as the loop gives it", get<&StepRecord::learning_rate>, set<&StepRecord::learning_rate>},
-    {"", "monitor_seconds", Unit::seconds, "what watching this step cost the training thread", get<&StepRecord::monitor_seconds>, set<&StepRecord::monitor_seconds>},
-    {"", "writer_seconds", Unit::seconds, "processor time of the writing thread for this record", get<&StepRecord::writer_seconds>, set<&StepRecord::writer_seconds>},
-    {"", "dropped_records", Unit::count, "records lost so far because a ring was full", get<&StepRecord::dropped_records>, set<&StepRecord::dropped_records>},
-    {"", "failed_writes", Unit::count, "writes that outputs reported as failed so far", get<&StepRecord::failed_writes>, set<&StepRecord::failed_writes>},
+    row<&R::step>("", "step", count, gauge, "optimizer step, as the training loop numbers it"),
+    row<&R::process_step>("", "process_step", count, gauge, "optimizer steps that this process finished before this one"),
+    {"", "epoch", count, gauge, "epoch, as the training loop numbers it", "flopmeter_epoch", "", epoch, row<&R::epoch>("", "epoch", count, gauge, "").set},
+    row<&R::rank>("", "rank", count, gauge, "rank that wrote the record"),
+    row<&R::world_size>("", "world_size", count, gauge, "ranks of the run"),
+    row<&R::data_parallel>("", "data_parallel", count, gauge, "ranks that process different samples"),
+    row<&R::devices>("", "devices", count, gauge, "devices that the work of the record ran on"),
+    row<&R::micro_batches>("", "micro_batches", count, gauge, "forward and backward passes accumulated into the step"),
+    row<&R::time_unix>("", "time_unix", unix_time, gauge, "end of the step", "flopmeter_last_step_timestamp_seconds"),
+    row<&R::step_seconds>("", "step_seconds", seconds, counter, "wall time from the end of the previous step to the end of this one", "", "perf/step_time"),
+    row<&R::tag>("", "tag", none, text, "kind of record: train, profile, compile, evaluation, checkpoint, or generation; averages use train"),
+    row<&R::stage>("", "stage", none, text, "part of the program that the step belongs to, as the program names it"),
+    row<&R::mfu>("", "mfu", ratio, rate, "model FLOPs utilization: ideal time of the model FLOPs at peak over the wall time", "flopmeter_mfu_ratio", "perf/mfu"),
+    row<&R::hfu>("", "hfu", ratio, rate, "hardware FLOPs utilization: like mfu, with recomputation and padding", "flopmeter_hfu_ratio", "perf/hfu"),
+    derived("goodput", ratio, gauge, "time in train steps that were not repeated over the time since the first start", "flopmeter_goodput_ratio", "perf/goodput", goodput),
+    row<&R::run_seconds>("", "run_seconds", seconds, total, "time since the first start of the run, restarts included", "flopmeter_run_seconds_total"),
+    row<&R::productive_seconds>("", "productive_seconds", seconds, total, "time in train steps of the run that were not repeated", "flopmeter_productive_seconds_total"),
+    row<&R::inter_step_seconds>("", "inter_step_seconds", seconds, counter, "part of the step before its first event: code of the training loop", "flopmeter_inter_step_seconds_total", "time/inter_step_seconds"),
+    row<&R::model_flops>("", "model_flops", flops, counter, "FLOPs that the model needs for the step under the convention", "flopmeter_model_flops_total"),
+    row<&R::hardware_flops>("", "hardware_flops", flops, counter, "FLOPs that ran for the step", "flopmeter_hardware_flops_total"),
+    row<&R::recompute_flops>("", "recompute_flops", flops, counter, "part of hardware_flops spent on activation recomputation", "flopmeter_recompute_flops_total"),
+    row<&R::replicated_flops>("", "replicated_flops", flops, counter, "part of model_flops that another rank of the tensor-parallel group also counts", "flopmeter_replicated_flops_total"),
+    row<&R::bounded_flops>("", "bounded_flops", flops, counter, "part of model_flops that is an upper bound", "flopmeter_bounded_flops_total"),
+    row<&R::flops_source>("", "flops_source", none, text, "where the FLOPs come from: counted, calibrated, estimate, hardware, broadcast, or user"),
+    row<&R::flops_note>("", "flops_note", none, text, "why the FLOPs have this source, if it is not the usual one"),
+    row<&R::counted_flops>("", "counted_flops", flops, counter, "model FLOPs that were counted, if another source is shown instead"),
+    row<&R::estimated_flops>("", "estimated_flops", flops, counter, "model FLOPs of the estimator"),
+    row<&R::counter_flops_per_second>("", "counter_flops_per_second", per_second, rate, "FLOPs per second of hardware counters, which count all work, not only the model's"),
+    row<&R::attention_pairs>("", "attention_pairs", none, text, "what was known about the attention masks: none, exact, full, or unknown"),
+    row<&R::convention>("", "convention", none, text, "convention of model_flops"),
+    row<&R::calibration_age>("", "calibration_age", count, gauge, "steps since the measurement that the FLOPs are based on", "flopmeter_calibration_age_steps"),
+    row<&R::calibration_error>("", "calibration_error", ratio, gauge, "measured over estimated FLOPs, minus one, at the last comparison", "flopmeter_calibration_error_ratio"),
+    row<&R::unsupported_op_calls>("", "unsupported_op_calls", count, counter, "calls of operators whose arguments have no FLOP cost", "flopmeter_unsupported_op_calls_total"),
+    row<&R::coverage>("", "coverage", ratio, gauge, "time in supported operators over compute time", "flopmeter_coverage_ratio", "perf/coverage"),
+    derived("tflops_per_device", teraflops_per_second, rate, "model TFLOP/s per device", "", "", tflops_per_device),
+    row<&R::samples>("", "samples", count, counter, "samples in the step", "flopmeter_samples_total"),
+    row<&R::tokens>("", "tokens", count, counter, "tokens in the step, without padding", "flopmeter_tokens_total"),
+    row<&R::padded_tokens>("", "padded_tokens", count, counter, "tokens in the step, with padding", "flopmeter_padded_tokens_total"),
+    row<&R::visual_tokens>("", "visual_tokens", count, counter, "tokens that represent image patches", "flopmeter_visual_tokens_total"),
+    row<&R::batch>("", "batch", none, text, "sequence lengths, padded length, and image grids: the input of recounts"),
+    derived("samples_per_second", per_second, rate, "samples per second", "", "", [](Record r) { return amount_per_second(r.samples, r.step_seconds); }),
+    derived("tokens_per_second", per_second, rate, "tokens per second", "", "", [](Record r) { return amount_per_second(r.tokens, r.step_seconds); }),
+    row<&R::time_source>("", "time_source", none, text, "clock of step_seconds and phases: host or device"),
+    phase_row<&R::phases, Phase::data>("phases", "waiting for the next batch", "flopmeter_phase_seconds_total{phase=\"data\"}", "phases/data"),
+    phase_row<&R::phases, Phase::forward>("phases", "forward pass", "flopmeter_phase_seconds_total{phase=\"forward\"}", "phases/forward"),
+    phase_row<&R::phases, Phase::backward>("phases", "backward pass, recomputation included", "flopmeter_phase_seconds_total{phase=\"backward\"}", "phases/backward"),
+    phase_row<&R::phases, Phase::optimizer>("phases", "optimizer step and gradient clipping", "flopmeter_phase_seconds_total{phase=\"optimizer\"}", "phases/optimizer"),
+    phase_row<&R::phases, Phase::communication>("phases", "exposed communication", "flopmeter_phase_seconds_total{phase=\"communication\"}", "phases/communication"),
+    phase_row<&R::phases, Phase::checkpoint>("phases", "saving a checkpoint", "flopmeter_phase_seconds_total{phase=\"checkpoint\"}", "phases/checkpoint"),
+    phase_row<&R::phases, Phase::evaluation>("phases", "evaluation between steps", "flopmeter_phase_seconds_total{phase=\"evaluation\"}", "phases/evaluation"),
+    phase_row<&R::phases, Phase::generation>("phases", "generating samples with the model", "flopmeter_phase_seconds_total{phase=\"generation\"}", "phases/generation"),
+    phase_row<&R::phases, Phase::other>("phases", "rest of the step", "flopmeter_phase_seconds_total{phase=\"other\"}", "phases/other"),
+    row<&R::host_seconds>("", "host_seconds", seconds, counter, "wall time of the step by the host clock, if step_seconds is device time", "flopmeter_host_seconds_total"),
+    phase_row<&R::host_phases, Phase::data>("host_phases", "waiting for the next batch, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"data\"}", "host_phases/data"),
+    phase_row<&R::host_phases, Phase::forward>("host_phases", "forward pass, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"forward\"}", "host_phases/forward"),
+    phase_row<&R::host_phases, Phase::backward>("host_phases", "backward pass, recomputation included, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"backward\"}", "host_phases/backward"),
+    phase_row<&R::host_phases, Phase::optimizer>("host_phases", "optimizer step and gradient clipping, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"optimizer\"}", "host_phases/optimizer"),
+    phase_row<&R::host_phases, Phase::communication>("host_phases", "exposed communication, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"communication\"}", "host_phases/communication"),
+    phase_row<&R::host_phases, Phase::checkpoint>("host_phases", "saving a checkpoint, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"checkpoint\"}", "host_phases/checkpoint"),
+    phase_row<&R::host_phases, Phase::evaluation>("host_phases", "evaluation between steps, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"evaluation\"}", "host_phases/evaluation"),
+    phase_row<&R::host_phases, Phase::generation>("host_phases", "generating samples with the model, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"generation\"}", "host_phases/generation"),
+    phase_row<&R::host_phases, Phase::other>("host_phases", "rest of the step, by the host clock", "flopmeter_host_phase_seconds_total{phase=\"other\"}", "host_phases/other"),
+    row<&R::device_idle_min_seconds>("", "device_idle_min_seconds", seconds, counter, "lower bound of the time in which the device was idle", "flopmeter_device_idle_min_seconds_total", "time/device_idle_min_seconds"),
+    row<&R::device_idle_max_seconds>("", "device_idle_max_seconds", seconds, counter, "upper bound of the time in which the device was idle", "flopmeter_device_idle_max_seconds_total", "time/device_idle_max_seconds"),
+    row<&R::queue_lag_seconds>("", "queue_lag_seconds", seconds, gauge, "how far the device is behind the host at the end of the step", "flopmeter_queue_lag_seconds", "time/queue_lag_seconds"),
+    row<&R::overlapped_communication>("", "overlapped_communication", seconds, counter, "communication that other work hid", "flopmeter_overlapped_communication_seconds_total", "time/overlapped_communication_seconds"),
+    row<&R::exposed_communication_seconds>("", "exposed_communication_seconds", seconds, counter, "communication that no other work hid", "flopmeter_exposed_communication_seconds_total", "time/exposed_communication_seconds"),
+    row<&R::exposed_copy_seconds>("", "exposed_copy_seconds", seconds, counter, "copies between host and device that no other work hid", "flopmeter_exposed_copy_seconds_total", "time/exposed_copy_seconds"),
+    row<&R::synchronization_seconds>("", "synchronization_seconds", seconds, counter, "time in which the host was blocked on the device", "flopmeter_synchronization_seconds_total", "time/synchronization_seconds"),
+    row<&R::synchronizations>("", "synchronizations", count, counter, "calls that blocked the host on the device", "flopmeter_synchronizations_total"),
+    row<&R::data_wait_samples>("", "data_wait_samples", count, counter, "samples of the process taken while it waited for data", "flopmeter_data_wait_samples_total"),
+    row<&R::data_wait_busy_samples>("", "data_wait_busy_samples", count, counter, "samples in which the process or a loader worker was running", "flopmeter_data_wait_busy_samples_total"),
+    row<&R::memory_rss_bytes>("memory_bytes", "rss", bytes, gauge, "resident memory of the process", "flopmeter_process_memory_bytes"),
+    row<&R::memory_rss_peak_bytes>("memory_bytes", "rss_peak", bytes, gauge, "highest resident memory so far", "flopmeter_process_memory_peak_bytes"),
+    row<&R::memory_device_bytes>("memory_bytes", "device", bytes, gauge, "device memory allocated", "flopmeter_device_memory_allocated_bytes"),
+    row<&R::memory_device_peak_bytes>("memory_bytes", "device_peak", bytes, gauge, "highest device memory allocated", "flopmeter_device_memory_peak_bytes"),
+    row<&R::memory_device_reserved_bytes>("memory_bytes", "device_reserved", bytes, gauge, "device memory held by the allocator", "flopmeter_device_memory_reserved_bytes"),
+    row<&R::gpu_utilization>("gpu", "utilization", ratio, gauge, "fraction of the last moments in which a kernel ran, from NVML", "flopmeter_gpu_utilization_ratio", "gpu/utilization"),
+    row<&R::gpu_tensor_active>("gpu", "tensor_active", ratio, gauge, "fraction of the peak of the tensor cores in use, from GPM or DCGM", "flopmeter_gpu_tensor_active_ratio", "gpu/tensor_active"),
+    row<&R::gpu_dram_active>("gpu", "dram_active", ratio, gauge, "fraction of the memory bandwidth in use, from GPM or DCGM", "flopmeter_gpu_dram_active_ratio", "gpu/dram_active"),
+    row<&R::gpu_power_watts>("gpu", "power_watts", watts, gauge, "power draw", "flopmeter_gpu_power_watts", "gpu/power_watts"),
+    row<&R::gpu_sm_clock_hertz>("gpu", "sm_clock_hertz", hertz, gauge, "clock of the multiprocessors", "flopmeter_gpu_sm_clock_hertz", "gpu/sm_clock_hertz"),
+    row<&R::gpu_throttle_reasons>("gpu", "throttle_reasons", none, gauge, "why the clock is not higher: NVML bit mask of clocks event reasons"),
+    row<&R::gpu_memory_used_bytes>("gpu", "memory_used_bytes", bytes, gauge, "memory in use by all processes", "flopmeter_gpu_memory_used_bytes", "gpu/memory_used_bytes"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::fp64>("model_flops_by_dtype", "fp64", "flopmeter_model_flops_by_dtype_total{dtype=\"fp64\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::fp32>("model_flops_by_dtype", "fp32", "flopmeter_model_flops_by_dtype_total{dtype=\"fp32\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::tf32>("model_flops_by_dtype", "tf32", "flopmeter_model_flops_by_dtype_total{dtype=\"tf32\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::bf16>("model_flops_by_dtype", "bf16", "flopmeter_model_flops_by_dtype_total{dtype=\"bf16\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::fp16>("model_flops_by_dtype", "fp16", "flopmeter_model_flops_by_dtype_total{dtype=\"fp16\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::fp8>("model_flops_by_dtype", "fp8", "flopmeter_model_flops_by_dtype_total{dtype=\"fp8\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::fp4>("model_flops_by_dtype", "fp4", "flopmeter_model_flops_by_dtype_total{dtype=\"fp4\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::int8>("model_flops_by_dtype", "int8", "flopmeter_model_flops_by_dtype_total{dtype=\"int8\"}"),
+    dtype_row<&R::model_flops_by_dtype, Dtype::other>("model_flops_by_dtype", "other", "flopmeter_model_flops_by_dtype_total{dtype=\"other\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::fp64>("hardware_flops_by_dtype", "fp64", "flopmeter_hardware_flops_by_dtype_total{dtype=\"fp64\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::fp32>("hardware_flops_by_dtype", "fp32", "flopmeter_hardware_flops_by_dtype_total{dtype=\"fp32\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::tf32>("hardware_flops_by_dtype", "tf32", "flopmeter_hardware_flops_by_dtype_total{dtype=\"tf32\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::bf16>("hardware_flops_by_dtype", "bf16", "flopmeter_hardware_flops_by_dtype_total{dtype=\"bf16\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::fp16>("hardware_flops_by_dtype", "fp16", "flopmeter_hardware_flops_by_dtype_total{dtype=\"fp16\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::fp8>("hardware_flops_by_dtype", "fp8", "flopmeter_hardware_flops_by_dtype_total{dtype=\"fp8\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::fp4>("hardware_flops_by_dtype", "fp4", "flopmeter_hardware_flops_by_dtype_total{dtype=\"fp4\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::int8>("hardware_flops_by_dtype", "int8", "flopmeter_hardware_flops_by_dtype_total{dtype=\"int8\"}"),
+    dtype_row<&R::hardware_flops_by_dtype, Dtype::other>("hardware_flops_by_dtype", "other", "flopmeter_hardware_flops_by_dtype_total{dtype=\"other\"}"),
+    row<&R::loss>("", "loss", none, gauge, "loss, as the training loop reports it", "flopmeter_loss", "train/loss"),
+    row<&R::grad_norm>("", "grad_norm", none, gauge, "gradient norm, as the training loop reports it", "flopmeter_grad_norm", "train/grad_norm"),
+    row<&R::learning_rate>("", "learning_rate", none, gauge, "learning rate, as the training loop reports it", "flopmeter_learning_rate", "train/learning_rate"),
+    row<&R::monitor_seconds>("", "monitor_seconds", seconds, counter, "time that the monitor took on the training thread", "flopmeter_monitor_seconds_total"),
+    row<&R::writer_seconds>("", "writer_seconds", seconds, counter, "CPU time of the writer thread for this record", "flopmeter_writer_seconds_total"),
+    row<&R::dropped_records>("", "dropped_records", count, total, "records lost so far because the ring was full", "flopmeter_dropped_records_total"),
+    row<&R::failed_writes>("", "failed_writes", count, total, "failed writes of all sinks so far", "flopmeter_failed_writes_total"),
 });
 // clang-format on
 
@@ -270,21 +360,25 @@ std::span<const Field> step_fields() {
   return fields;
 }
 
+std::string full_name(const Field& field) {
+  std::string name{field.group};
+  if (!name.empty()) name.push_back('.');
+  return name.append(field.name);
+}
+
 const Field* find_step_field(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const bool grouped = dot != std::string_view::npos;
+  const std::string_view group = grouped ? name.substr(0, dot) : std::string_view{};
+  const std::string_view member = grouped ? name.substr(dot + 1) : name;
   for (const Field& field : fields) {
-    if (field.group.empty()
-            ? name == field.name
-            : name.starts_with(field.group) && name.substr(field.group.size()).starts_with('.') &&
-                  name.substr(field.group.size() + 1) == field.name) {
-      return &field;
-    }
+    if (field.group == group && field.name == member) return &field;
   }
   return nullptr;
 }
 
 std::optional<double> as_number(const FieldValue& value) {
-  if (const auto* integer_value = std::get_if<WideInt>(&value))
-    return static_cast<double>(*integer_value);
+  if (const auto* integer = std::get_if<WideInt>(&value)) return static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&value)) return *real;
   return std::nullopt;
 }

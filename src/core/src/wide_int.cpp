@@ -2,6 +2,7 @@
 #include <flopmeter/core/wide_int.h>
 
 #include <algorithm>
+#include <string>
 
 namespace flopmeter {
 

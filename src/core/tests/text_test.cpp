@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/json_writer.h>
-#include <flopmeter/core/step_record.h>
+#include <flopmeter/core/step_fields.h>
 #include <flopmeter/core/text.h>
 
 #include <gtest/gtest.h>

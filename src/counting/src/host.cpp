@@ -7,7 +7,7 @@
 
 #include <flopmeter/core/communication.h>
 #include <flopmeter/core/op_profile.h>
-#include <flopmeter/core/phase.h>
+#include <flopmeter/core/current_phase.h>
 
 #include <dlfcn.h>
 

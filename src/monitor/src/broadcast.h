@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rank 0 measures and tells the others: on the writing thread, so that no step waits, and given up
-// for good when a rank does not answer in time.
+// Sends the measurement of rank 0 to the other ranks.  Runs on the writer thread, so that no step
+// waits, and ends for good after the first rank that misses the deadline.
 #pragma once
 
 #include <flopmeter/core/exchange.h>
@@ -17,21 +17,21 @@ namespace flopmeter {
 
 class Broadcast {
  public:
-  /// Null: nothing is exchanged.  All ranks must be given the same `every`.
+  /// If `exchange` is null, nothing is sent.  `every` must be the same on all ranks.
   Broadcast(Exchange* exchange, int every, std::chrono::milliseconds deadline)
       : exchange_(exchange), every_(every), deadline_(deadline) {}
 
-  /// Every so many steps rank 0's FLOPs go out; on the other ranks they stand in each record until
-  /// the next ones come.  Returns what is to be said when it is given up, once.
+  /// Sends the FLOPs of rank 0 every `every` steps; the other ranks use them in each record until
+  /// the next ones arrive.  Returns why it ended, once.
   std::optional<std::string> share(StepRecord& record);
 
-  /// The run ends: what is under way is waited for no longer.  From any thread.
+  /// Stops waiting, because the run ends.  Any thread may call it.
   void stop() { stop_.request_stop(); }
 
  private:
   [[nodiscard]] std::string what_failed() const;
 
-  /// What goes over the wire between processes of one program.
+  /// Sent between processes of one program.
   struct Message {
     std::int64_t process_step = 0;
     std::int64_t known = 0;

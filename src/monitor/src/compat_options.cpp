@@ -145,6 +145,7 @@ Options flag_defaults() {
   Options options;
   options.enabled = false;
   options.console = false;
+  options.directory = "logs/perf_monitor";  // all files directly in it, as FlagScale has them
   return options;
 }
 

@@ -7,10 +7,10 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::size_t most_shapes = 4096;  // shapes remembered; then all are forgotten at once
+constexpr std::size_t most_shapes = 4096;  // then all shapes are dropped
 constexpr double drift_tolerance =
-    0.02;  // a count this far from its prediction means the work has changed
-constexpr double prediction_tolerance = 0.001;  // a prediction this near counts as right
+    0.02;  // a larger difference from the prediction means that the work changed
+constexpr double prediction_tolerance = 0.001;  // a smaller difference confirms the prediction
 constexpr int predictions_to_trust = 3;
 
 std::uint64_t sum(const std::array<std::uint64_t, dtype_count>& by_dtype) {
@@ -61,24 +61,23 @@ void FlopResolver::no_counters(std::string_view reason) {
 }
 
 std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
-  if (estimator_ == nullptr || !slot.shape.known()) return std::nullopt;
-  const auto found = estimates_.find(slot.shape.signature);
+  if (estimator_ == nullptr || !slot.record.batch.known()) return std::nullopt;
+  const auto found = estimates_.find(slot.record.batch.signature());
   if (found != estimates_.end()) return found->second;
-  const auto made = estimator_->estimate(slot.shape.view(slot.record.micro_batches));
+  const auto made = estimator_->estimate(slot.record.batch.batch());
   if (!made) return std::nullopt;
   const FlopEstimate own = share_of(*made, world_.size, data_parallel_of(world_), world_.rank);
   if (estimates_.size() >= most_shapes) estimates_.clear();
-  estimates_.emplace(slot.shape.signature, own);
+  estimates_.emplace(slot.record.batch.signature(), own);
   return own;
 }
 
 std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
                                                   const std::optional<FlopEstimate>& estimated) {
-  if (const auto same = measured_.find(slot.shape.signature); same != measured_.end())
+  if (const auto same = measured_.find(slot.record.batch.signature()); same != measured_.end())
     return same->second.flops;
   if (estimated && factor_) return scaled(*estimated, *factor_);
-  if (!estimated && slot.shape.known())
-    return fit_.predict(slot.shape.view(slot.record.micro_batches));
+  if (!estimated && slot.record.batch.known()) return fit_.predict(slot.record.batch.batch());
   return std::nullopt;
 }
 
@@ -92,8 +91,9 @@ void FlopResolver::learn(Slot& slot, const std::optional<FlopEstimate>& estimate
     right_predictions_ = error <= prediction_tolerance ? right_predictions_ + 1 : 0;
     if (error > drift_tolerance) {
       record.flops_note =
-          "drift: the count left its prediction by more than 2 %, so what was measured before is "
-          "forgotten";
+          "drift: the count differs from its prediction by more than 2 %, so earlier measurements "
+          "are "
+          "dropped";
       measured_.clear();
       fit_.clear();
       factor_.reset();
@@ -106,15 +106,15 @@ void FlopResolver::learn(Slot& slot, const std::optional<FlopEstimate>& estimate
     record.calibration_error = *factor_ - 1;
   }
   if (measured_.size() >= most_shapes) measured_.clear();
-  measured_[slot.shape.signature] = {counted, record.process_step};
-  if (slot.shape.known()) fit_.add(slot.shape.view(record.micro_batches), counted);
+  measured_[slot.record.batch.signature()] = {counted, record.process_step};
+  if (slot.record.batch.known()) fit_.add(record.batch.batch(), counted);
   last_measured_ = record.process_step;
   record.calibration_age = 0;
 }
 
 void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated) {
   StepRecord& record = slot.record;
-  const auto same = measured_.find(slot.shape.signature);
+  const auto same = measured_.find(slot.record.batch.signature());
   if (const auto predicted = predict(slot, estimated)) {
     set_flops(record, *predicted, FlopsProvenance::calibrated);
     record.calibration_age = record.process_step -
@@ -122,17 +122,17 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
     if (factor_) record.calibration_error = *factor_ - 1;
   } else if (estimated) {
     set_flops(record, *estimated, FlopsProvenance::estimate);
-    record.flops_note = "nothing was measured yet";
+    record.flops_note = "no measurement yet";
   } else {
-    record.flops_note = slot.shape.signature != 0 ? "this shape was not measured yet"
-                                                  : "the shape of the batch is not known";
+    record.flops_note = slot.record.batch.signature() != 0 ? "no measurement of this shape yet"
+                                                           : "the batch shape is unknown";
   }
 }
 
 void FlopResolver::resolve(Slot& slot) {
   StepRecord& record = slot.record;
-  if (record.flops_source == FlopsProvenance::given) return;
-  // What training costs says nothing of a record that trains nothing.
+  if (record.flops_source == FlopsProvenance::user) return;
+  // The cost of training does not apply to a record without training.
   const bool trains = record.tag != StepTag::evaluation && record.tag != StepTag::checkpoint;
   const auto estimated = trains ? estimate(slot) : std::nullopt;
   if (estimated) record.estimated_flops = Flops{static_cast<WideInt>(sum(estimated->model))};
@@ -144,7 +144,7 @@ void FlopResolver::resolve(Slot& slot) {
       record.counted_flops = record.model_flops;
       set_flops(record, *estimated, FlopsProvenance::estimate);
       record.flops_note =
-          "the count is under half of the estimate: some kernels pass by the dispatcher";
+          "the count is below half of the estimate: some kernels bypass the dispatcher";
       return;
     }
     if (trains) learn(slot, estimated);
@@ -158,12 +158,12 @@ void FlopResolver::resolve(Slot& slot) {
       break;
     case Mode::automatic:
     case Mode::smart:
-      if (slot.backed_off) record.flops_note = "counting every step passed the budget";
+      if (slot.backed_off) record.flops_note = "counting every step exceeded the budget";
       if (trains) calibrated(slot, estimated);
       break;
     case Mode::hybrid:
       if (slot.counter_flops) {
-        // What ran is all that a counter sees: HFU's numerator, and no model's.
+        // A counter sees what ran: the numerator of HFU, not of MFU.
         const auto flops =
             static_cast<std::uint64_t>(std::max(0.0, *slot.counter_flops * counter_factor_));
         record.hardware_flops = Flops{static_cast<WideInt>(flops)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlopResolver: gives a record its FLOPs from what there is (a count, a calibration, an estimate, a
-// counter) and says which.  Runs on the writing thread.
+// FlopResolver: sets the FLOPs of a record from a count, a calibration, an estimate, or a counter,
+// and records which.  Runs on the writer thread.
 #pragma once
 
 #include "measure_plan.h"
@@ -18,7 +18,7 @@
 
 namespace flopmeter {
 
-/// FLOPs of a step put into its record, and taken from it.
+/// Sets the FLOPs of a record, and reads them.
 void set_flops(StepRecord& record, const FlopEstimate& flops, FlopsProvenance source);
 FlopEstimate flops_of(const StepRecord& record);
 
@@ -31,9 +31,9 @@ class FlopResolver {
         plan_(plan) {}
 
   void resolve(Slot& slot);
-  /// Hardware counters work: what their FLOPs count as, and known FLOPs over those they saw.
+  /// Hardware counters work: the dtype of their FLOPs, and known FLOPs over counted FLOPs.
   void set_counters(Dtype dtype, double factor);
-  /// There are none, or no longer; the reason is static text.
+  /// There are no hardware counters (anymore); the reason is static text.
   void no_counters(std::string_view reason);
 
  private:
@@ -56,7 +56,7 @@ class FlopResolver {
   std::unordered_map<std::uint64_t, FlopEstimate> estimates_;
   std::unordered_map<std::uint64_t, Measured> measured_;
   ShapeFit fit_;
-  std::optional<double> factor_;  ///< measured over estimated, when last compared
+  std::optional<double> factor_;  ///< measured over estimated at the last comparison
   std::int64_t last_measured_ = 0;
   int right_predictions_ = 0;
   Dtype counter_dtype_ = Dtype::fp32;

@@ -28,7 +28,7 @@ Result<double> Hardware::open_counters(const Connections& connections) {
   if (!work && !gpu_) work = multiply_matrices;
   if (!work) {
     return Error{ErrorCode::unsupported,
-                 "no hardware counters: there is no known work on the GPU to calibrate them with"};
+                 "no hardware counters: no known work on the GPU to calibrate them with"};
   }
   return calibrate(*counters_, work);
 }
@@ -43,7 +43,7 @@ void Hardware::open(const Options& options, const Connections& connections) {
   }
   if (!hybrid) return;
   if (!options.hardware_counters) {
-    give_up("hardware counters are switched off");
+    give_up("hardware counters are disabled");
     return;
   }
   Result<double> factor = 1.0;
@@ -71,9 +71,9 @@ void Hardware::poll(std::int64_t now_ns, bool wanted) noexcept {
     if (const auto reading = counters_->read()) {
       timeline_.add(*reading);
     } else {
-      give_up("hardware counters could no longer be read");
+      give_up("hardware counters failed");
     }
-  } catch (...) {  // no memory: no reading
+  } catch (...) {  // an allocation failed: no reading
   }
 }
 
@@ -93,7 +93,7 @@ void Hardware::fill(Slot& slot) {
   }
   if (const std::string reason = gpu_->why_not(); !reason.empty() && !said_gpu_) {
     said_gpu_ = true;
-    note_("no figures from the GPU itself: " + reason);
+    note_("no GPU telemetry: " + reason);
   }
 }
 

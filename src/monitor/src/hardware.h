@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hardware: what processors tell about themselves.  Counters of FLOPs for mode hybrid, calibrated
-// against known matrix products, and a GPU's own figures.
+// Hardware: FLOP counters of the processor for mode hybrid, calibrated against known matmuls, and
+// the telemetry of a GPU.
 #pragma once
 
 #include "counter_timeline.h"
@@ -16,7 +16,7 @@
 
 namespace flopmeter {
 
-/// Opened before the writing thread starts, then that thread's.
+/// Opened before the writer thread starts; then used by that thread only.
 class Hardware {
  public:
   using Note = std::function<void(const std::string&)>;
@@ -24,11 +24,11 @@ class Hardware {
   Hardware(FlopResolver& resolver, MeasurePlan& plan, Note note)
       : resolver_(resolver), plan_(plan), note_(std::move(note)) {}
 
-  /// Opens what the mode and the device ask for.  What is missing is said, and put into records.
+  /// Opens what the mode and the device need.  Reports what is missing, also in records.
   void open(const Options& options, const Connections& connections);
-  /// Reads the counters.  Those that can no longer be read are given up.
+  /// Reads the counters.  Closes those that fail.
   void poll(std::int64_t now_ns, bool wanted) noexcept;
-  /// Puts into the slot what is known of its step.
+  /// Adds the readings of the step to its slot.
   void fill(Slot& slot);
 
  private:
@@ -39,7 +39,7 @@ class Hardware {
   MeasurePlan& plan_;
   Note note_;
   std::unique_ptr<GpuMonitor> gpu_;
-  std::unique_ptr<HardwareCounters> counters_;  ///< may refer to the watch
+  std::unique_ptr<HardwareCounters> counters_;  ///< may refer to the GPU monitor
   CounterTimeline timeline_;
   std::int64_t polled_ns_ = 0;
   bool said_gpu_ = false;

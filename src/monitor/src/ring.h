@@ -13,7 +13,7 @@ namespace flopmeter {
 
 template <class T>
 class Ring {
-  static_assert(std::is_trivially_copyable_v<T>);
+  static_assert(std::is_nothrow_copy_assignable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
   /// `capacity` must be a power of two.  All memory is taken, and touched, here.

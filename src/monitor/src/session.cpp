@@ -5,8 +5,9 @@
 
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/runstore/run_layout.h>
+#include <flopmeter/runstore/run_start.h>
 #include <flopmeter/sinks/sinks.h>
-#include <flopmeter/telemetry/loader_activity.h>
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <filesystem>
 #include <iterator>
 #include <system_error>
 
@@ -25,19 +25,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t ring_slots = 2048;
-constexpr auto poll_interval = 20ms;  // training wakes nobody: that would be a system call
+constexpr auto poll_interval = 20ms;  // the training thread wakes no thread: that is a system call
 constexpr auto busy_interval = 2ms;
-constexpr std::int64_t drain_interval_ns = 100'000'000;  // several records at once cost less
+constexpr std::int64_t drain_interval_ns = 100'000'000;  // several records at once are cheaper
 constexpr auto finish_deadline = 1500ms;
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
-constexpr int niceness = 10;  // the writing thread waits for a pause of the training
+constexpr int niceness = 10;  // training goes first
 
-void say_on_stderr(const std::string& text) {
+void print_to_stderr(const std::string& text) {
   const std::string line = "flopmeter: " + printable(text) + "\n";
   [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-/// What fails for want of memory is left out this time.
+/// Work that fails, such as an allocation, is skipped this time.
 template <class Work>
 void if_possible(Work&& work) noexcept {
   try {
@@ -46,7 +46,7 @@ void if_possible(Work&& work) noexcept {
   }
 }
 
-/// Options say more than the launcher.
+/// Options override the launcher.
 Connections with_layout(const Options& options, Connections connections) {
   World& world = connections.world;
   const auto take = [](int& size, int option) {
@@ -74,61 +74,65 @@ Monitor::Session::Session(Options options, Connections connections)
       recorder_(options_, connections_, convention_, ring_),
       tracker_(connections_.policy, connections_.reports_forward, connections_.clock, recorder_),
       generation_(fork_generation()),
-      builder_(connections_.peaks),
+      utilization_(connections_.peaks),
       resolver_(options_, connections_.estimator, connections_.world, recorder_.plan()),
       broadcast_(options_.broadcast ? connections_.exchange : nullptr,
                  options_.log_interval,
                  std::chrono::milliseconds{options_.broadcast_deadline}),
       hardware_(resolver_, recorder_.plan(), [this](const std::string& text) { note(text); }),
       diagnosis_(connections_.peaks),
-      sinks_([this](const std::string& text) { note(text); }) {}
+      sinks_([this](const std::string& text) { note(text); }),
+      sampler_(options_.memory, connections_.device_memory) {}
 
-/// Whoever listens must not end the run, and neither must memory that is not there.
+/// Neither a callback nor an allocation failure may end the run.
 void Monitor::Session::note(std::string_view text) noexcept {
   try {
-    const std::string said{text};
+    const std::string message{text};
     {
       const std::lock_guard lock{mutex_};
-      notes_.push_back(said);
+      notes_.push_back(message);
     }
-    connections_.warn ? connections_.warn(said) : say_on_stderr(said);
+    connections_.warn ? connections_.warn(message) : print_to_stderr(message);
   } catch (...) {
   }
 }
 
-void Monitor::Session::prepare_directory() {
+void Monitor::Session::prepare_run() {
+  const auto set = [](int size) { return size > 0 ? std::optional{size} : std::nullopt; };
   const double now = static_cast<double>(connections_.clock.unix_time()) / 1e9;
-  run_.directory = options_.directory;
-  run_.model = options_.model;
-  run_.convention = convention_;
-  run_.peaks = connections_.peaks;
-  run_.rank = connections_.world.rank;
-  run_.world_size = connections_.world.size;
-  run_.data_parallel = data_parallel_of(connections_.world);
-  run_.equal_ranks = connections_.world.pipeline_parallel == 1 &&
-                     connections_.world.expert_parallel == 1 && !connections_.replicated;
-  if (const World& world = connections_.world; world.pipeline_parallel > 1)
-    run_.role = role_of(world.rank, world.pipeline_parallel, world.pipeline_stride);
-  run_.local_rank = connections_.world.local_rank;
-  run_.host = connections_.world.host;
-  run_.log_interval = options_.log_interval;
+  const World& world = connections_.world;
+  run_.metadata = {.run_id = options_.run_id,
+                   .stamp = {},
+                   .model = options_.model,
+                   .convention = std::string{convention_},
+                   .mode = std::string{to_string(options_.mode)},
+                   .peaks = connections_.peaks,
+                   .world_size = world.size,
+                   .data_parallel = data_parallel_of(world),
+                   .tensor_parallel = set(world.tensor_parallel),
+                   .pipeline_parallel = set(world.pipeline_parallel),
+                   .pipeline_stride = set(world.pipeline_stride),
+                   .context_parallel = set(world.context_parallel),
+                   .expert_parallel = set(world.expert_parallel),
+                   .devices_per_rank = connections_.devices,
+                   .processors = set(static_cast<int>(std::thread::hardware_concurrency())),
+                   .log_interval = options_.log_interval,
+                   .model_source = connections_.model_source};
+  run_.directory = choose_run_directory(options_.directory, world.size, environ, now);
+  run_.rank = world.rank;
+  run_.local_rank = world.local_rank;
+  run_.host = world.host;
+  run_.equal_ranks =
+      world.pipeline_parallel == 1 && world.expert_parallel == 1 && !connections_.replicated;
+  if (world.pipeline_parallel > 1) run_.role = run_.metadata.role(world.rank);
   run_.breakdown = options_.breakdown;
   run_.memory = options_.memory;
   run_.zero_unmeasured = options_.zero_unmeasured;
   run_.disk_limit_bytes = std::int64_t{options_.disk_limit_mib} << 20U;
-  const auto stored = stored_run_id(run_.directory);
-  run_.run_id = !options_.run_id.empty() ? options_.run_id : stored ? *stored : new_run_id();
-  statistics_.emplace(options_.log_interval, now, earlier_run(run_.directory, run_.rank));
-  std::error_code ignored;  // write_run_json() tells it better
-  std::filesystem::create_directories(run_.directory, ignored);
-  // Room for the stamp of this start, which is not there yet.
-  if (run_.rank == 0 && options_.max_log_files > 0)
-    retain_stamps(run_.directory, options_.max_log_files - 1);
-  run_.stamp = claim_stamp(run_.directory, run_.rank, now);
-  const auto written = write_run_json(options_, connections_, run_, run_.rank != 0 || !stored);
-  if (!written) note(written.error().message + "; training goes on");
-  if (const auto winner = stored_run_id(run_.directory); winner && options_.run_id.empty())
-    run_.run_id = *winner;
+  const StartedRun started = start_run(run_, now, options_.max_log_files);
+  if (!started.problem.empty()) note(started.problem + "; training continues");
+  statistics_.emplace(now, started.earlier);
+  profiles_.emplace(RunLayout{run_}.op_profile(), run_.disk_limit_bytes);
 }
 
 Result<void> Monitor::Session::make_sinks() {
@@ -140,7 +144,7 @@ Result<void> Monitor::Session::make_sinks() {
     if (options_.csv) wanted.emplace_back("csv");
     if (options_.tensorboard) {
       wanted.push_back("tensorboard:" + (options_.tensorboard_dir.empty()
-                                             ? run_.directory + "/tensorboard"
+                                             ? RunLayout{run_}.tensorboard()
                                              : options_.tensorboard_dir + "/flopmeter"));
     }
   }
@@ -155,7 +159,7 @@ Result<void> Monitor::Session::make_sinks() {
     if (!sink) return sink.error();
     sinks_.add(specification.substr(0, specification.find(':')), *std::move(sink));
   }
-  for (auto& sink : connections_.sinks) sinks_.add("given", std::move(sink));
+  for (auto& sink : connections_.sinks) sinks_.add("user", std::move(sink));
   connections_.sinks.clear();
   return {};
 }
@@ -165,93 +169,55 @@ Result<void> Monitor::Session::start() {
   tzset();
   watch_forks();
   generation_ = fork_generation();
-  prepare_directory();
+  prepare_run();
   if (const auto made = make_sinks(); !made) return made;
   for (const std::string& warning : options_.warnings) note(warning);
   tracker_.calibrate();
-  training_thread_ = gettid();
+  sampler_.start();
   hardware_.open(options_, connections_);
   connections_.known_work = nullptr;
   try {
     thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
   } catch (const std::system_error& error) {
     no_thread_ = true;
-    note(std::string{"no thread can be started, so this run is not watched: "} + error.what());
+    note(std::string{"cannot start a thread, so this run is not monitored: "} + error.what());
     return {};
   }
   alive_.store(true, std::memory_order_release);
   return {};
 }
 
-void Monitor::Session::measure_memory(StepRecord& record, std::int64_t now_ns) {
-  if (!options_.memory) return;
-  if (memory_read_ns_ == 0 || now_ns - memory_read_ns_ >= drain_interval_ns) {
-    memory_ = read_process_memory();
-    memory_read_ns_ = now_ns;
-  }
-  record.memory_rss_bytes = memory_.rss;
-  record.memory_rss_peak_bytes = memory_.rss_peak;
-  if (!connections_.device_memory) return;
-  const DeviceMemory device = connections_.device_memory();
-  record.memory_device_bytes = device.current;
-  record.memory_device_peak_bytes = device.peak;
-  record.memory_device_reserved_bytes = device.reserved;
-}
-
-/// While the training thread waits for data: does anything prepare it, or do all wait for I/O?
-void Monitor::Session::look_at_loader() {
-  if (current_phase().load(std::memory_order_relaxed) != Phase::data) return;
-  const auto busy = thread_or_children_run(training_thread_);
-  if (!busy) return;
-  ++data_wait_samples_;
-  if (*busy) ++data_wait_busy_samples_;
-}
-
-/// Stores the profile that has ended, if one has; not beyond the disk limit.
-void Monitor::Session::take_profile() {
-  const auto profile = recorder_.take_profile();
+void Monitor::Session::store_profile() {
+  auto profile = recorder_.take_profile();
   if (!profile) return;
-  std::string line;
-  JsonWriter json{line};
-  write_json(json, *profile);
-  line.push_back('\n');
+  if (!profiles_->add(*profile)) sinks_.count_failure();
   diagnosis_.add(std::move(*profile));
-  profile_bytes_ += static_cast<std::int64_t>(line.size());
-  if (profile_bytes_ > run_.disk_limit_bytes) return;
-  if (!append_line(run_.directory + "/op_profile_" + run_.stamp + ".rank" +
-                       std::to_string(run_.rank) + ".jsonl",
-                   line))
-    sinks_.count_failure();
 }
 
-void Monitor::Session::say_findings(std::int64_t now_ns) {
+void Monitor::Session::report_findings(std::int64_t now_ns) {
   if (const auto findings = diagnosis_.look(now_ns)) sinks_.found(*findings, now_ns);
+}
+
+void Monitor::Session::warn_about_missing_peak(const StepRecord& record) {
+  if (!record.model_flops || record.mfu || std::exchange(warned_peak_, true)) return;
+  std::array<WideInt, dtype_count> flops{};
+  for (std::size_t i = 0; i < dtype_count; ++i) flops[i] = record.model_flops_by_dtype[i];
+  const auto missing = utilization_.missing_peak(flops);
+  if (!missing) return;
+  const std::string& device = connections_.peaks.device;
+  note("no MFU: the " + std::string{to_string(*missing)} + " peak of " +
+       (device.empty() ? "this device" : device) +
+       " is unknown; set it with --peak TFLOPS or measure it with flopmeter peak");
 }
 
 void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   StepRecord& record = slot.record;
-  if (data_wait_samples_ != 0) {
-    record.data_wait_samples = std::exchange(data_wait_samples_, 0);
-    record.data_wait_busy_samples = std::exchange(data_wait_busy_samples_, 0);
-  }
-  batch_ = slot.shape.known() ? to_text(slot.shape.view(record.micro_batches)) : std::string{};
-  record.batch = batch_;
   hardware_.fill(slot);
   resolver_.resolve(slot);
   if (const auto trouble = broadcast_.share(record)) note(*trouble);
-  measure_memory(record, now_ns);
-  builder_.finish(record);
-  if (record.model_flops && !record.mfu && !warned_peak_) {
-    warned_peak_ = true;
-    std::array<WideInt, dtype_count> flops{};
-    for (std::size_t i = 0; i < dtype_count; ++i) flops[i] = record.model_flops_by_dtype[i];
-    if (const auto missing = builder_.missing_peak(flops)) {
-      note("no MFU: the peak of " +
-           (run_.peaks.device.empty() ? "this device" : run_.peaks.device) + " in " +
-           std::string{to_string(*missing)} +
-           " is not known; give it with --peak TFLOPS or measure it with flopmeter peak");
-    }
-  }
+  sampler_.fill(record, now_ns);
+  utilization_.finish(record);
+  warn_about_missing_peak(record);
   statistics_->add(record);
   diagnosis_.add(record);
   record.failed_writes = sinks_.failures();
@@ -272,8 +238,7 @@ void Monitor::Session::drain(std::int64_t now_ns) {
   for (Slot* slot = ring_.front(); slot != nullptr && !left_alone_; slot = ring_.front()) {
     try {
       handle(*slot, now_ns);
-    } catch (...) {  // an allocation that failed, a callback that threw: this record is lost, the
-                     // next may do
+    } catch (...) {  // an allocation failed or a callback threw: only this record is lost
       sinks_.count_failure();
     }
     ring_.pop();
@@ -282,7 +247,7 @@ void Monitor::Session::drain(std::int64_t now_ns) {
 
 void Monitor::Session::run() noexcept {
   pthread_setname_np(pthread_self(), "flopmeter");
-  static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));  // of this thread alone
+  static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));  // of this thread only
   cpu_ns_ = thread_cpu_nanoseconds();
   std::int64_t flushed_ns = 0;
   bool stop = false;
@@ -294,9 +259,9 @@ void Monitor::Session::run() noexcept {
       drained_ns_ = now;
       drain(now);
     }
-    if_possible([&] { look_at_loader(); });
-    if_possible([&] { take_profile(); });
-    if_possible([&] { say_findings(now); });
+    if_possible([&] { sampler_.sample_data_wait(); });
+    if_possible([&] { store_profile(); });
+    if_possible([&] { report_findings(now); });
     if (now - flushed_ns >= flush_interval_ns) {
       flushed_ns = now;
       sinks_.flush(now);
@@ -308,7 +273,7 @@ void Monitor::Session::run() noexcept {
   if_possible([&] { hardware_.poll(monotonic_nanoseconds(), true); });
   drain(monotonic_nanoseconds());
   std::vector<Finding> findings;
-  if_possible([&] { take_profile(); });
+  if_possible([&] { store_profile(); });
   if_possible([&] { findings = diagnosis_.findings(); });
   if_possible([&] {
     const std::lock_guard lock{mutex_};
@@ -332,7 +297,7 @@ void Monitor::Session::finish() noexcept {
   if (connections_.source != nullptr) {
     connections_.source->enable(false);
     try {
-      static_cast<void>(connections_.source->end_profile());  // of a step that was left open
+      static_cast<void>(connections_.source->end_profile());  // of a step that is still open
     } catch (...) {
     }
   }
@@ -344,16 +309,16 @@ void Monitor::Session::finish() noexcept {
     const auto is_stopped = [this] { return stopped_; };
     stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
     if (!stopped) {
-      broadcast_.stop();  // no longer than that for a late rank
+      broadcast_.stop();  // does not wait longer for a late rank
       stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
     }
   }
   if (stopped) {
     thread_.join();
   } else {
-    left_alone_ = true;  // the caller may now free what it connected
-    thread_.detach();    // it holds this session; the process need not wait for its write
-    note("an output did not take its data in time; the last records may be missing");
+    left_alone_ = true;  // the caller may free its connections now
+    thread_.detach();    // it holds this session; the process does not wait for its write
+    note("an output timed out; the last records may be missing");
   }
 }
 
@@ -368,13 +333,13 @@ MonitorStatus Monitor::Session::status() const {
   status.failed_writes = failed_writes_.load(std::memory_order_relaxed);
   status.measurements = recorder_.plan().measurements();
   if (is_child()) {
-    status.disabled = "this is a forked child; the parent's monitor is not its own";
-    return status;  // the lock may be held for ever here
+    status.disabled = "this process is a forked child; only the parent is monitored";
+    return status;  // the lock may never be released here
   }
   const std::lock_guard lock{mutex_};
   status.notes = notes_;
   if (!options_.enabled) {
-    status.disabled = "switched off by its options";
+    status.disabled = "disabled by its options";
   } else if (!alive_.load(std::memory_order_relaxed)) {
     status.disabled = no_thread_ ? "no thread could be started" : "finished";
   }

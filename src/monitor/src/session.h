@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Monitor::Session: everything a running monitor owns.  The training thread uses the recorder; one
-// background thread owns the rest.  The thread holds the session too, so that a write that never
-// returns delays nobody's exit.
+// Monitor::Session: everything that a running monitor owns.  The training thread uses the recorder;
+// the writer thread owns the rest.  That thread also holds the session, so that a write that never
+// returns does not delay the exit of the process.
 #pragma once
 
 #include "broadcast.h"
@@ -10,8 +10,8 @@
 #include "fork_guard.h"
 #include "hardware.h"
 #include "live_diagnosis.h"
+#include "process_sampler.h"
 #include "ring.h"
-#include "run_directory.h"
 #include "run_statistics.h"
 #include "sink_driver.h"
 #include "step_recorder.h"
@@ -19,7 +19,7 @@
 
 #include <flopmeter/core/utilization.h>
 #include <flopmeter/monitor/monitor.h>
-#include <flopmeter/telemetry/process_memory.h>
+#include <flopmeter/runstore/profile_stream.h>
 
 #include <condition_variable>
 #include <mutex>
@@ -32,10 +32,10 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Options options, Connections connections);
 
-  /// Prepares the directory and the sinks, and starts the thread.
+  /// Prepares the directory and the sinks, and starts the writer thread.
   Result<void> start();
   void finish() noexcept;
-  /// What has finished is handled now, not within the thread's rest.
+  /// Writes finished records now.
   void flush() {
     {
       const std::lock_guard lock{mutex_};
@@ -56,58 +56,53 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
 
  private:
   Result<void> make_sinks();
-  void prepare_directory();
+  void prepare_run();
   void run() noexcept;
   void drain(std::int64_t now_ns);
   void handle(Slot& slot, std::int64_t now_ns);
-  void measure_memory(StepRecord& record, std::int64_t now_ns);
-  void look_at_loader();
-  void take_profile();
-  void say_findings(std::int64_t now_ns);
+  void store_profile();
+  void report_findings(std::int64_t now_ns);
+  void warn_about_missing_peak(const StepRecord& record);
+  /// Keeps a message for status() and shows it.
   void note(std::string_view text) noexcept;
-  /// Whether the thread is wanted before its rest is over; under the lock.
+  /// Whether the thread must wake up early; call with the lock.
   bool is_called() { return std::exchange(hurried_, false) || stopping_; }
 
   Options options_;
   Connections connections_;
-  RunInfo run_;
+  RunContext run_;
   std::string_view convention_;
   Ring<Slot> ring_;
   StepRecorder recorder_;
   StepTracker tracker_;
   std::uint64_t generation_;
-  bool no_thread_ = false;  ///< the system refused one: nothing is watched
+  bool no_thread_ = false;  ///< the system refused one: nothing is monitored
   std::atomic<bool> alive_{false};
-  std::atomic<bool> left_alone_{false};  ///< finish() gave up waiting for the writing thread
+  std::atomic<bool> left_alone_{false};  ///< finish() gave up waiting for the writer thread
 
-  // Of the writing thread.
-  Utilization builder_;
+  // Used by the writer thread.
+  Utilization utilization_;
   FlopResolver resolver_;
   Broadcast broadcast_;
   Hardware hardware_;
   std::optional<RunStatistics> statistics_;
   LiveDiagnosis diagnosis_;
   SinkDriver sinks_;
-  ProcessMemory memory_;
-  std::int64_t memory_read_ns_ = 0;
+  ProcessSampler sampler_;
+  std::optional<ProfileWriter> profiles_;
   std::int64_t drained_ns_ = 0;
   std::int64_t cpu_ns_ = 0;
-  pid_t training_thread_ = 0;
-  std::int64_t data_wait_samples_ = 0;
-  std::int64_t data_wait_busy_samples_ = 0;
-  std::int64_t profile_bytes_ = 0;
   bool warned_peak_ = false;
-  std::string batch_;  ///< text of the step being written
 
   mutable std::mutex
-      mutex_;  ///< guards what follows; never taken by the training thread inside a step
+      mutex_;  ///< guards the members below; the training thread never takes it in a step
   std::condition_variable wake_;
   std::condition_variable done_;
   bool hurried_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
   std::vector<std::shared_ptr<Subscription>> subscriptions_;
-  std::atomic<bool> subscribed_{false};  ///< somebody waits for each record
+  std::atomic<bool> subscribed_{false};  ///< a subscriber waits for each record
   std::vector<Finding> findings_;
   std::vector<std::string> notes_;
 

@@ -19,7 +19,7 @@ std::uint64_t& target(FlopEstimate& flops, std::size_t i) {
 
 }  // namespace
 
-ShapeFit::Features ShapeFit::features_of(const BatchShape& shape) {
+ShapeFit::Features ShapeFit::features_of(const Batch& shape) {
   Features f{};
   for (const SequenceGroup& group : shape.sequences) {
     const long double real = group.length;
@@ -31,7 +31,7 @@ ShapeFit::Features ShapeFit::features_of(const BatchShape& shape) {
     f[3] += n * real * real;
     f[4] += n;
   }
-  for (const ImageShape& grid : shape.images) {
+  for (const ImageGrid& grid : shape.images) {
     const long double patches = static_cast<long double>(grid.t) * grid.h * grid.w;
     f[5] += patches;
     f[6] += patches * grid.h * grid.w;  // frames of a video do not attend to one another
@@ -45,7 +45,7 @@ void ShapeFit::clear() {
   good_ = false;
 }
 
-void ShapeFit::add(const BatchShape& shape, const FlopEstimate& flops) {
+void ShapeFit::add(const Batch& shape, const FlopEstimate& flops) {
   if (samples_.size() == most_samples) samples_.erase(samples_.begin());
   samples_.push_back({features_of(shape), flops});
   solve();
@@ -115,7 +115,7 @@ void ShapeFit::solve() {
   }
 }
 
-std::optional<FlopEstimate> ShapeFit::predict(const BatchShape& shape) const {
+std::optional<FlopEstimate> ShapeFit::predict(const Batch& shape) const {
   if (!good_) return std::nullopt;
   const Features f = features_of(shape);
   FlopEstimate flops;

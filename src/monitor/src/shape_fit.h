@@ -9,7 +9,7 @@
 // least squares finds them, and a count that the rest predicts well shows that they are right.
 #pragma once
 
-#include "slot.h"
+#include <flopmeter/core/flop_estimator.h>
 
 #include <array>
 #include <cstdint>
@@ -23,9 +23,9 @@ class ShapeFit {
   static constexpr std::size_t feature_count = 7;
 
   /// Adds a count.  Forgets the oldest when it has many.
-  void add(const BatchShape& shape, const FlopEstimate& flops);
+  void add(const Batch& shape, const FlopEstimate& flops);
   /// The FLOPs of a shape; empty until the counts determine and confirm the coefficients.
-  [[nodiscard]] std::optional<FlopEstimate> predict(const BatchShape& shape) const;
+  [[nodiscard]] std::optional<FlopEstimate> predict(const Batch& shape) const;
   void clear();
 
  private:
@@ -34,7 +34,7 @@ class ShapeFit {
     Features features{};
     FlopEstimate flops;
   };
-  static Features features_of(const BatchShape& shape);
+  static Features features_of(const Batch& shape);
   void solve();
 
   std::vector<Sample> samples_;

@@ -16,12 +16,12 @@ void SinkDriver::failed(Entry& entry, std::int64_t now_ns, std::string_view why)
   ++failures_;
   entry.pause_ns = std::clamp(2 * entry.pause_ns, first_pause_ns, longest_pause_ns);
   entry.not_before_ns = now_ns + entry.pause_ns;
-  if (entry.said) return;
+  if (entry.reported) return;
   try {
-    say_("output " + entry.name + " failed: " + std::string{why} +
-         "; training goes on, it is tried again from time to time");
-    entry.said = true;
-  } catch (...) {  // no memory: it is said another time
+    report_("output " + entry.name + " failed: " + std::string{why} +
+            "; training continues, and the output is retried");
+    entry.reported = true;
+  } catch (...) {  // an allocation failed: it is reported next time
   }
 }
 

@@ -12,13 +12,13 @@
 
 namespace flopmeter {
 
-/// Drives the sinks so that none of them can hurt: whatever one throws or reports is counted, said
-/// once, and followed by a pause that doubles with every further failure.  Used by the writing
-/// thread alone.
+/// Calls the sinks so that none of them can do harm: an exception or error is counted, reported
+/// once, and followed by a pause that doubles with every further failure.  Used by the writer
+/// thread only.
 class SinkDriver {
  public:
-  using Say = std::function<void(const std::string&)>;
-  explicit SinkDriver(Say say) : say_(std::move(say)) {}
+  using Report = std::function<void(const std::string&)>;
+  explicit SinkDriver(Report report) : report_(std::move(report)) {}
 
   void add(std::string name, std::unique_ptr<Sink> sink) {
     entries_.push_back({std::move(name), std::move(sink)});
@@ -29,7 +29,7 @@ class SinkDriver {
   void found(const std::vector<Finding>& findings, std::int64_t now_ns) noexcept;
   void finish(const std::vector<Finding>& findings) noexcept;
 
-  /// Something else than a sink could not write.
+  /// Counts a failed write of something other than a sink.
   void count_failure() noexcept { ++failures_; }
   [[nodiscard]] std::uint64_t failures() const { return failures_; }
 
@@ -39,13 +39,13 @@ class SinkDriver {
     std::unique_ptr<Sink> sink;
     std::int64_t not_before_ns = 0;
     std::int64_t pause_ns = 0;
-    bool said = false;
+    bool reported = false;
   };
   template <class Call>
   void attempt(Entry& entry, std::int64_t now_ns, Call&& call) noexcept;
   void failed(Entry& entry, std::int64_t now_ns, std::string_view why) noexcept;
 
-  Say say_;
+  Report report_;
   std::vector<Entry> entries_;
   std::uint64_t failures_ = 0;
 };

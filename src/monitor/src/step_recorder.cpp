@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_recorder.h"
 
+#include <flopmeter/core/current_phase.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -22,17 +24,6 @@ void add(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& pa
   if (part) sum = clamped(WideInt{sum.value_or(0)} + *part);
 }
 
-/// Only the part that is in use: the arrays are long.
-void copy_shape(const ShapeNote& from, ShapeNote& to) noexcept {
-  to.group_count = from.group_count;
-  to.image_count = from.image_count;
-  to.too_many = from.too_many;
-  to.padded_length = from.padded_length;
-  to.signature = from.signature;
-  std::copy_n(from.groups.begin(), from.group_count, to.groups.begin());
-  std::copy_n(from.images.begin(), from.image_count, to.images.begin());
-}
-
 /// What is known about the batch, without times and counts.
 void copy_batch(const Slot& from, Slot& to) noexcept {
   to.record.samples = from.record.samples;
@@ -40,7 +31,7 @@ void copy_batch(const Slot& from, Slot& to) noexcept {
   to.record.padded_tokens = from.record.padded_tokens;
   to.record.visual_tokens = from.record.visual_tokens;
   to.record.micro_batches = from.record.micro_batches;
-  copy_shape(from.shape, to.shape);
+  to.record.batch = from.record.batch;
 }
 
 }  // namespace
@@ -118,11 +109,7 @@ void StepRecorder::clear_batch() noexcept {
   StepRecord& record = now_.record;
   record.samples = record.tokens = record.padded_tokens = record.visual_tokens = std::nullopt;
   record.micro_batches = 1;
-  now_.shape.group_count = 0;
-  now_.shape.image_count = 0;
-  now_.shape.too_many = false;
-  now_.shape.padded_length = 0;
-  now_.shape.signature = 0;
+  record.batch = {};
   has_batch_ = false;
 }
 
@@ -141,26 +128,26 @@ void StepRecorder::add_batch(const StepInput& input) noexcept {
   WideInt sum = 0;
   for (const std::int64_t length : input.sequence_lengths) {
     sum += length;
-    now_.shape.add_sequences(length, 1);
+    record.batch.add_sequences(length, 1);
   }
   const auto count = static_cast<std::int64_t>(input.sequence_lengths.size());
   if (count != 0) {
-    now_.shape.set_padded_length(input.padded_length);
+    record.batch.set_padded_length(input.padded_length);
     if (!input.samples) add(record.samples, count);
     if (!input.padded_tokens && input.padded_length > 0) {
       add(record.padded_tokens, clamped(WideInt{count} * input.padded_length));
     }
   } else if (input.tokens && input.samples && *input.samples > 0 &&
              *input.tokens % *input.samples == 0) {
-    now_.shape.add_sequences(*input.tokens / *input.samples, *input.samples);
+    record.batch.add_sequences(*input.tokens / *input.samples, *input.samples);
   } else if (input.samples && !input.tokens) {
-    now_.shape.add_samples(*input.samples);
+    record.batch.add_samples(*input.samples);
   }
   add(record.tokens,
       input.tokens ? input.tokens
       : count != 0 ? std::optional{clamped(sum)}
                    : std::nullopt);
-  for (const ImageShape& grid : input.images) now_.shape.add_image(grid);
+  for (const ImageGrid& grid : input.images) record.batch.add_image(grid);
   if (has_batch(input)) {
     record.micro_batches = has_batch_ ? record.micro_batches + 1 : 1;
     has_batch_ = true;
@@ -170,7 +157,7 @@ void StepRecorder::add_batch(const StepInput& input) noexcept {
     record.model_flops_by_dtype[static_cast<std::size_t>(input.flops_dtype)] += flops;
     record.model_flops =
         Flops{record.model_flops.value_or(Flops{}).value + static_cast<WideInt>(flops)};
-    record.flops_source = FlopsProvenance::given;
+    record.flops_source = FlopsProvenance::user;
   }
 }
 
@@ -195,8 +182,8 @@ void StepRecorder::count_before_step() noexcept {
 
 void StepRecorder::start_counting() noexcept {
   if (source_ == nullptr) return;
-  const bool given = now_.record.flops_source == FlopsProvenance::given;
-  const bool wanted = !given && plan_.wants(process_steps_, now_.shape.signature);
+  const bool given = now_.record.flops_source == FlopsProvenance::user;
+  const bool wanted = !given && plan_.wants(process_steps_, now_.record.batch.signature());
   count(wanted);
   if (wanted && !counts_before_step_) before_ = source_->snapshot();
   now_.counted = wanted;
@@ -206,7 +193,7 @@ void StepRecorder::start_counting() noexcept {
 void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   StepRecord& record = now_.record;
   double cost_ns = calls_ * call_ns_;
-  if (record.flops_source == FlopsProvenance::given)
+  if (record.flops_source == FlopsProvenance::user)
     now_.counted = false;  // the caller gave them after the count had begun
   if (now_.counted) {
     const FlopTotals work = source_->snapshot() - before_;
@@ -238,7 +225,7 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
     const double counting_ns = static_cast<double>(work.calls) * source_->nanoseconds_per_call();
     cost_ns += counting_ns;
     plan_.counted(process_steps_,
-                  now_.shape.signature,
+                  now_.record.batch.signature(),
                   counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
   }
   now_.backed_off = plan_.backed_off();
@@ -335,7 +322,6 @@ void StepRecorder::emit(std::int64_t now) noexcept {
     slot->end_ns = now;
     slot->counted = now_.counted;
     slot->backed_off = now_.backed_off;
-    copy_shape(now_.shape, slot->shape);
     ring_.publish();
   } else {
     dropped_.fetch_add(1, std::memory_order_relaxed);

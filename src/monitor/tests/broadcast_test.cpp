@@ -66,7 +66,7 @@ TEST(Broadcast, others_show_rank_0s_figure_and_its_age) {
     StepRecord received = step(i);
     EXPECT_FALSE(receiver.share(received));
     EXPECT_EQ(received.model_flops, Flops{100 + i / 3 * 3});
-    EXPECT_EQ(received.flops_source, FlopsProvenance::received);
+    EXPECT_EQ(received.flops_source, FlopsProvenance::broadcast);
     EXPECT_EQ(received.calibration_age, i % 3);
   }
   EXPECT_EQ(second.calls, 3);

@@ -49,7 +49,7 @@ class TestSource final : public FlopCounter {
 class TestEstimator final : public FlopEstimator {
  public:
   explicit TestEstimator(double factor = 1) : factor_(factor) {}
-  [[nodiscard]] std::optional<FlopEstimate> estimate(const BatchShape& shape) const override {
+  [[nodiscard]] std::optional<FlopEstimate> estimate(const Batch& shape) const override {
     FlopEstimate flops;
     std::uint64_t model = 0;
     for (const auto& group : shape.sequences)
@@ -142,7 +142,7 @@ TEST(Modes, auto_backs_off_to_smart_when_counting_passes_the_budget) {
   EXPECT_NEAR(records[0]["monitor_seconds"].get<double>(), 1e-3, 1e-4);
   EXPECT_EQ(records[150]["flops_source"], "calibrated");
   EXPECT_EQ(records[150]["model_flops"], records[0]["model_flops"]);
-  EXPECT_EQ(records[150]["flops_note"], "counting every step passed the budget");
+  EXPECT_EQ(records[150]["flops_note"], "counting every step exceeded the budget");
 }
 
 TEST(Modes, profiler_counts_every_n_effective_steps_and_says_nothing_between) {
@@ -377,7 +377,7 @@ TEST(Modes, a_count_under_half_of_the_estimate_shows_the_estimate_and_why) {
   }
   const auto records = run.records();
   EXPECT_EQ(records[2]["flops_source"], "estimate");
-  EXPECT_THAT(records[2]["flops_note"].get<std::string>(), HasSubstr("under half of the estimate"));
+  EXPECT_THAT(records[2]["flops_note"].get<std::string>(), HasSubstr("below half of the estimate"));
   EXPECT_EQ(records[2]["model_flops"].get<double>(),
             2.5 * records[2]["counted_flops"].get<double>());
 }

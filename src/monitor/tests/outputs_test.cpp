@@ -101,7 +101,7 @@ TEST(Outputs, what_a_sink_throws_is_counted_and_said_once) {
   for (int i = 0; i < 50; ++i) six_phases(*monitor);
   monitor->finish();
   // A machine that stands still may also have it said that the end took too long.
-  EXPECT_THAT(said, testing::Contains(testing::HasSubstr("it is tried again")).Times(1));
+  EXPECT_THAT(said, testing::Contains(testing::HasSubstr("the output is retried")).Times(1));
   EXPECT_EQ(monitor->status().failed_writes, 50U);
   EXPECT_EQ(read_records(directory).size(), 50U);
   EXPECT_EQ(read_records(directory).back()["failed_writes"], 49);

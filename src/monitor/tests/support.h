@@ -37,6 +37,11 @@ inline std::vector<Json> read_records(const TemporaryDirectory& directory, std::
                               : std::vector<Json>{};
 }
 
+/// perf_summary of the only start in the directory.
+inline Json read_summary(const TemporaryDirectory& directory) {
+  return Json::parse(read_file(directory.path() + "/" + directory.names("perf_summary_").at(0)));
+}
+
 inline Options negative(const TemporaryDirectory& directory) {
   Options options;
   options.directory = directory.path();

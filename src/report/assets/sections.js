@@ -142,6 +142,6 @@ const configurationSection = data => {
   return section("Configuration and conventions",
     "MFU is the least time that the model FLOPs take at the hardware peak, divided by the wall time of the train steps. HFU also counts recomputation.",
     h("dl", {class: "facts"}, rows.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    run.details ? h("details", {}, h("summary", {}, "Details of the model"), h("pre", {}, JSON.stringify(run.details, null, 2))) : null,
+    run.model_source ? h("details", {}, h("summary", {}, "Details of the model"), h("pre", {}, JSON.stringify(run.model_source, null, 2))) : null,
     data.notes.map(note => h("p", {class: "note after"}, note)));
 };

@@ -5,7 +5,7 @@
 
 namespace flopmeter {
 
-std::vector<RankWindows> live_windows(const RunDescription& run,
+std::vector<RankWindows> live_windows(const RunMetadata& run,
                                       const std::map<int, RecentSteps>& ranks) {
   std::vector<RankWindows> windows;
   windows.reserve(ranks.size());

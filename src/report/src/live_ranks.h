@@ -10,7 +10,7 @@
 namespace flopmeter {
 
 /// The newest steps of each rank as one window of a mean step, in order of rank.
-std::vector<RankWindows> live_windows(const RunDescription& run,
+std::vector<RankWindows> live_windows(const RunMetadata& run,
                                       const std::map<int, RecentSteps>& ranks);
 
 /// How such windows are compared: each is a mean over many steps, so one is enough.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "read_streams.h"
 
-#include <flopmeter/runstore/record_reader.h>
+#include <flopmeter/runstore/record_stream.h>
 
 #include <algorithm>
 #include <limits>

@@ -9,7 +9,8 @@
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/report.h>
 #include <flopmeter/report/run_overview.h>
-#include <flopmeter/runstore/record_reader.h>
+#include <flopmeter/runstore/record_stream.h>
+#include <flopmeter/runstore/run_metadata_json.h>
 
 #include <algorithm>
 #include <charconv>
@@ -52,7 +53,7 @@ void write_starts(JsonWriter& json, const RunDirectory& run) {
 }
 
 void write_run(JsonWriter& json, const RunDirectory& run) {
-  const RunDescription& about = run.description;
+  const RunMetadata& about = run.metadata;
   const Convention* convention = find_convention(about.convention);
   json.key("run").begin_object().field("directory", run.path).field("run_id", known(about.run_id));
   write_starts(json, run);
@@ -74,12 +75,13 @@ void write_run(JsonWriter& json, const RunDirectory& run) {
   json.end_object()
       .field("memory_bytes_per_second", about.peaks.memory_bytes_per_second)
       .end_object();
-  json.key("details");
-  about.details.empty() ? json.null() : json.raw(about.details);
+  json.key("model_source");
+  about.model_source.known() ? write_json(json, about.model_source)
+                             : static_cast<void>(json.null());
   json.end_object();
 }
 
-std::optional<std::string> why_no_mfu(const StepTotals& all, const RunDescription& about) {
+std::optional<std::string> why_no_mfu(const StepTotals& all, const RunMetadata& about) {
   if (all.mfu()) return std::nullopt;
   if (all.steps == 0) return "No train step is recorded yet.";
   const bool peak = std::any_of(about.peaks.peaks.begin(),
@@ -104,7 +106,7 @@ void write_counts(JsonWriter& json,
 void write_headline(JsonWriter& json,
                     const RunOverview& overview,
                     const StepTotals& all,
-                    const RunDescription& about) {
+                    const RunMetadata& about) {
   const bool any = all.steps > 0;
   std::optional<double> first_unix;
   std::uint64_t dropped = 0;
@@ -320,7 +322,7 @@ Result<std::string> report_json(const std::string& directory, const ReportOption
       .field("version", options.version)
       .field("written_unix", options.written_unix);
   write_run(json, *run);
-  write_headline(json, overview, all, run->description);
+  write_headline(json, overview, all, run->metadata);
   write_timeline(json, overview.timeline);
   write_phases(json, all);
   write_dtypes(json, all);

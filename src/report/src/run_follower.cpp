@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/run_follower.h>
-#include <flopmeter/runstore/record_reader.h>
+#include <flopmeter/runstore/record_stream.h>
 
 #include <fcntl.h>
 #include <sys/stat.h>

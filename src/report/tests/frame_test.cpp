@@ -43,7 +43,7 @@ class Frame : public testing::Test {
     return draw_frame({run_, totals_, findings_, 1'700'000'021}, size, color);
   }
 
-  RunDescription run_;
+  RunMetadata run_;
   LiveTotals totals_;
   std::vector<Finding> findings_;
 };
@@ -170,7 +170,7 @@ TEST_F(Frame, without_mfu_plots_what_there_is) {
   std::string text;
   for (const std::string& line : draw({80, 0})) text += line + "\n";
   EXPECT_THAT(text, HasSubstr("MFU n/a"));
-  EXPECT_THAT(text, HasSubstr("real tokens a second"));
+  EXPECT_THAT(text, HasSubstr("tokens per second"));
 }
 
 TEST(BraillePlot, a_single_low_step_is_seen) {

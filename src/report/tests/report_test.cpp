@@ -90,7 +90,7 @@ TEST_F(Report, what_is_not_known_is_null) {
 }
 
 TEST_F(Report, a_run_without_a_step_is_a_page_too) {
-  append_file(directory_.path() + "/run.json", "{\"schema\":\"flopmeter.run/1\"}");
+  append_file(directory_.path() + "/run.json", "{\"schema\":\"flopmeter.run/2\"}");
   EXPECT_EQ(report()["headline"]["train_steps"], 0);
 }
 

@@ -81,7 +81,7 @@ TEST_F(Follower, starts_with_the_end_of_a_long_stream) {
 
 TEST_F(Follower, damaged_lines_are_passed_over) {
   write(1);
-  append_file(stream_of(directory_, 0), "not a record\n{\"v\":1}\n");
+  append_file(stream_of(directory_, 0), "not a record\n{\"v\":2}\n");
   write(2);
   refresh();
   EXPECT_EQ(follower_.window().size(), 2U);
@@ -112,7 +112,7 @@ TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_sec
     EXPECT_TRUE(refresh());
     const std::vector<Finding> none;
     const auto lines =
-        draw_frame({follower_.run().description, follower_.totals(), none, 0}, {120, 40}, true);
+        draw_frame({follower_.run().metadata, follower_.totals(), none, 0}, {120, 40}, true);
     fastest = std::min(
         fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     EXPECT_GT(lines.size(), 5U);

@@ -3,8 +3,8 @@
 
 #include "../../../tests/support/files.h"
 
-#include <flopmeter/core/record_json.h>
 #include <flopmeter/core/step_record.h>
+#include <flopmeter/runstore/record_stream.h>
 
 #include <string>
 
@@ -22,7 +22,6 @@ inline StepRecord sample_step(std::int64_t step, int rank = 0) {
   r.step_seconds = {seconds};
   r.mfu = 0.2 / seconds;
   r.hfu = 0.22 / seconds;
-  r.mfu_window = r.mfu;
   r.model_flops = Flops{62'400'000'000'000};
   r.hardware_flops = Flops{68'000'000'000'000};
   r.hardware_flops_by_dtype[static_cast<std::size_t>(Dtype::bf16)] = 68'000'000'000'000;

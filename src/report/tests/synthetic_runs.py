@@ -12,21 +12,21 @@ def record(step, rank=0, mfu=0.41, start=1.7e9, seconds=0.5, tag="train", **more
     flops = int(mfu * seconds * PEAK)
     data = more.pop("data_share", 0.06)
     shares = {"data": data, "forward": 0.29, "backward": 0.52 - data, "optimizer": 0.07, "communication": 0.1, "other": 0.02}
-    return {"v": 1, "step": step, "process_step": step, "epoch": 0, "rank": rank, "devices": 1, "micro_batches": 1,
+    return {"v": 2, "step": step, "process_step": step, "epoch": 0, "rank": rank, "devices": 1, "micro_batches": 1,
             "time_unix": start + 0.5 * (step + 1), "step_seconds": seconds, "tag": tag, "mfu": mfu, "hfu": mfu * 1.1,
-            "mfu_window": mfu, "mfu_run": mfu, "goodput": 0.97, "run_seconds": 0.5 * (step + 1) + 1,
+            "goodput": 0.97, "run_seconds": 0.5 * (step + 1) + 1,
             "productive_seconds": 0.48 * (step + 1), "model_flops": flops, "hardware_flops": int(flops * 1.1),
             "recompute_flops": int(flops * 0.1), "flops_source": "counted", "attention_pairs": "exact",
             "convention": "model-v1", "unsupported_op_calls": 0, "samples": 8, "tokens": 16384,
             "phases": {name: share * seconds for name, share in shares.items()},
             "memory_bytes": {"rss": 3 << 30, "rss_peak": 3 << 30, "device": BYTES, "device_peak": BYTES + (4 << 30),
                              "device_reserved": BYTES + (6 << 30)},
-            "flops_by_dtype": {"bf16": int(flops * 1.05), "fp32": flops // 20}, "loss": 2.0,
+            "hardware_flops_by_dtype": {"bf16": int(flops * 1.05), "fp32": flops // 20}, "loss": 2.0,
             "monitor_seconds": 3e-6, "dropped_records": 0, "failed_writes": 0, "stride": 1, **more}
 
 
 def describe(directory, ranks=1, **more):
-    run = {"schema": "flopmeter.run/1", "run_id": "00c0ffee00c0ffee", "stamp": "20231114_221320", "model": "llama-3-8b",
+    run = {"schema": "flopmeter.run/2", "run_id": "00c0ffee00c0ffee", "stamp": "20231114_221320", "model": "llama-3-8b",
            "convention": "model-v1", "mode": "auto",
            "device": {"name": "NVIDIA A100 SXM 80GB", "source": "catalog: NVIDIA A100 datasheet",
                       "peak_flops_per_second": {"bf16": PEAK, "fp32": 19.5e12}, "memory_bytes_per_second": 2.039e12},
@@ -60,7 +60,7 @@ def starved(step):
     seconds = 0.75 if waiting else 0.43
     work = {"forward": 0.13, "backward": 0.26, "optimizer": 0.03, "other": 0.005}
     one = record(step, mfu=0.2 / seconds, seconds=seconds, start=1.7e9 + (0.3 * (step - 200) if waiting else 0))
-    one["flops_by_dtype"] = {"bf16": one["hardware_flops"]}
+    one["hardware_flops_by_dtype"] = {"bf16": one["hardware_flops"]}
     one["phases"] = {"data": seconds - sum(work.values()), **work}
     return one
 

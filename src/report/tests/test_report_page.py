@@ -109,7 +109,7 @@ def test_findings_budget_and_roofline_are_shown(browser, flopmeter, tmp_path):
 
 def test_run_without_anything_known_still_makes_a_page(browser, flopmeter, tmp_path):
     synthetic_runs.describe(tmp_path, device={})
-    bare = {"v": 1, "step": 0, "rank": 0, "time_unix": 1.7e9, "step_seconds": 0.1, "tag": "train"}
+    bare = {"v": 2, "step": 0, "rank": 0, "time_unix": 1.7e9, "step_seconds": 0.1, "tag": "train"}
     synthetic_runs.write_stream(synthetic_runs.stream(tmp_path), [bare])
     flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
     page = browser.open(tmp_path / "report.html")

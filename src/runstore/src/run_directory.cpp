@@ -1,120 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/text.h>
-#include <flopmeter/core/world.h>
-#include <flopmeter/runstore/record_reader.h>
+#include <flopmeter/runstore/input_limits.h>
+#include <flopmeter/runstore/record_stream.h>
 #include <flopmeter/runstore/run_directory.h>
+#include <flopmeter/runstore/run_layout.h>
+#include <flopmeter/runstore/run_metadata_json.h>
 
-#include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <tuple>
 
 namespace flopmeter {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr std::streamsize most_description_bytes = 1 << 20U;
-
-/// The file's object, or something that is none, and then why; a missing file has no reason.
-Json read_json(const std::string& path, std::string& why) {
-  std::ifstream file{path, std::ios::binary};
-  if (!file) return {};
-  std::string text(most_description_bytes, '\0');
-  file.read(text.data(), most_description_bytes);
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  Json json = Json::parse(valid_utf8(text), nullptr, false);
-  if (!json.is_object()) why = path + " is damaged";
-  return json;
+/// Whether the first line of a stream is a record of another schema.
+bool is_outdated(const std::string& path) {
+  constexpr std::int64_t first_bytes = 16;
+  const int fd = open_regular_file(path);
+  if (fd < 0) return false;
+  std::string begin(first_bytes, '\0');
+  const ssize_t count = pread(fd, begin.data(), begin.size(), 0);
+  close(fd);
+  begin.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return begin.starts_with("{\"v\":") &&
+         !begin.starts_with("{\"v\":" + std::to_string(record_schema) + ",");
 }
 
-const Json& member(const Json& object, const char* key) {
-  static const Json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
+Error outdated(const std::string& path, const std::string& why) {
+  return Error{ErrorCode::unsupported,
+               printable(path) + " cannot be read: " + why + "; run the training again"};
 }
 
-std::string text_of(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  return value.is_string() ? value.get<std::string>() : std::string{};
-}
-
-std::optional<int> count_of(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  if (!value.is_number_integer()) return std::nullopt;
-  const auto number = value.get<std::int64_t>();
-  if (number < 1 || number > std::numeric_limits<int>::max()) return std::nullopt;
-  return static_cast<int>(number);
-}
-
-RunDescription read_description(const Json& run) {
-  RunDescription description;
-  description.run_id = text_of(run, "run_id");
-  description.stamp = text_of(run, "stamp");
-  description.model = text_of(run, "model");
-  description.convention = text_of(run, "convention");
-  description.mode = text_of(run, "mode");
-  const Json& device = member(run, "device");
-  description.peaks.device = text_of(device, "name");
-  description.peaks.source = text_of(device, "source");
-  const Json& peaks = member(device, "peak_flops_per_second");
-  for (std::size_t i = 0; i < dtype_count; ++i) {
-    const auto dtype = static_cast<Dtype>(i);
-    const Json& peak = member(peaks, std::string{to_string(dtype)}.c_str());
-    if (peak.is_number() && peak.get<double>() > 0)
-      description.peaks.set(dtype, {peak.get<double>()});
-  }
-  if (const Json& speed = member(device, "memory_bytes_per_second");
-      speed.is_number() && speed.get<double>() > 0)
-    description.peaks.memory_bytes_per_second = speed.get<double>();
-  if (const Json& shapes = member(device, "shape_rates"); shapes.is_array()) {
-    for (const Json& shape : shapes) {
-      const auto dtype = parse_dtype(text_of(shape, "dtype"));
-      const auto rows = count_of(shape, "rows");
-      const auto width = count_of(shape, "width");
-      const Json& rate = member(shape, "flops_per_second");
-      if (dtype && rows && width && rate.is_number())
-        description.peaks.shapes.push_back({*dtype, *rows, *width, {rate.get<double>()}});
-    }
-  }
-  const Json& world = member(run, "world");
-  description.world_size = count_of(world, "size");
-  description.data_parallel = count_of(world, "data_parallel");
-  description.pipeline_parallel = count_of(world, "pipeline_parallel");
-  description.pipeline_stride = count_of(world, "pipeline_stride");
-  description.devices_per_rank = count_of(world, "devices_per_rank");
-  description.processors = count_of(run, "processors");
-  description.log_interval = count_of(run, "log_interval");
-  if (const Json& details = member(run, "details"); details.is_object())
-    description.details = details.dump();
-  return description;
-}
-
-/// "records_20240129_103000.rank7.jsonl" taken apart.
-std::optional<RankFile> stream_of(const std::filesystem::path& path) {
-  constexpr std::string_view prefix = "records_";
-  constexpr std::string_view mark = ".rank";
-  constexpr std::string_view suffix = ".jsonl";
-  const std::string name = path.filename().string();
-  std::string_view rest = name;
-  if (!rest.starts_with(prefix) || !rest.ends_with(suffix)) return std::nullopt;
-  rest.remove_prefix(prefix.size());
-  rest.remove_suffix(suffix.size());
-  const std::size_t at = rest.find(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view number = rest.substr(at + mark.size());
-  const auto rank = parse_int(number.substr(0, number.find('.')));
-  if (!rank || *rank < 0 || *rank > std::numeric_limits<int>::max()) return std::nullopt;
-  return RankFile{static_cast<int>(*rank), std::string{rest.substr(0, at)}, path.string()};
-}
-
-/// The newest `most` records of a stream that a later start did not do again.  Reads no more of its
-/// end than that takes.  Lowers `done_later` to the stream's first step where it read all of it.
+/// The newest `most` records of a stream that no later start repeated.  Reads only as much of its
+/// end as needed.  Lowers `done_later` to the first step of the stream if it read all of it.
 std::deque<StepRecord> newest_records(const std::string& path,
                                       std::size_t most,
                                       bool all,
@@ -146,10 +68,6 @@ std::deque<StepRecord> newest_records(const std::string& path,
 
 }  // namespace
 
-int RunDescription::role(int rank) const {
-  return role_of(rank, pipeline_parallel.value_or(1), pipeline_stride.value_or(0));
-}
-
 std::vector<int> RunDirectory::ranks() const {
   std::vector<int> found;
   for (const RankFile& file : files) {
@@ -177,21 +95,31 @@ Result<RunDirectory> open_run(const std::string& path) {
         code == std::errc::no_such_file_or_directory ? ErrorCode::not_found : ErrorCode::io_error,
         "cannot read the run directory " + printable(path) + ": " + code.message()};
   for (; !code && entry != fs::directory_iterator{}; entry.increment(code)) {
-    if (auto stream = stream_of(entry->path())) run.files.push_back(*std::move(stream));
+    if (run.files.size() == InputLimits::files) break;
+    const auto file = RunLayout::parse_records(entry->path().filename().string());
+    if (file && entry->is_regular_file(code))
+      run.files.push_back({file->rank, file->stamp, entry->path().string()});
   }
   std::sort(run.files.begin(), run.files.end(), [](const RankFile& a, const RankFile& b) {
-    return std::tie(a.rank, a.stamp) < std::tie(b.rank, b.stamp);
+    return std::tie(a.rank, a.stamp, a.path) < std::tie(b.rank, b.stamp, b.path);
   });
-  std::string why;
-  const Json json = read_json(path + "/run.json", why);
-  if (!json.is_object() && run.files.empty())
+  auto metadata = read_run_metadata(path);
+  if (metadata) {
+    run.metadata = *std::move(metadata);
+    return run;
+  }
+  if (metadata.error().code == ErrorCode::unsupported)
+    return outdated(path, metadata.error().message);
+  if (run.files.empty())
     return Error{ErrorCode::not_found,
                  printable(path) +
-                     " is no run directory: it has neither run.json nor records_*.jsonl; give the "
-                     "directory that the monitor writes, such as logs/perf_monitor"};
-  if (!why.empty())
-    run.note = printable(why) + ": what it says about the model, device and world is not known";
-  run.description = read_description(json);
+                     " is not a run directory: it has neither run.json nor records_*.jsonl; name "
+                     "the directory that the monitor writes, such as logs/perf_monitor/latest"};
+  if (is_outdated(run.files.front().path))
+    return outdated(path, "another version of flopmeter wrote its records");
+  if (metadata.error().code == ErrorCode::parse_error)
+    run.note = printable(RunLayout{path, "", 0}.metadata()) +
+               " is damaged: model, device, and world are unknown";
   return run;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line a log interval for people, MFU first; color only on a terminal.  A terminal or pipe
-// that does not take the line at once loses it: nothing ever waits for a reader.
+// One line per log interval, MFU first; color only on a terminal.  If the terminal or pipe cannot
+// take a line at once, the line is lost: nothing waits for a reader.
 #include "../src/interval_rows.h"
 #include "../src/output_file.h"
 
@@ -19,10 +19,10 @@ namespace {
 
 class ConsoleSink final : public Sink {
  public:
-  ConsoleSink(const RunInfo& run, int fd)
+  ConsoleSink(const RunContext& run, int fd)
       : breakdown_(run.breakdown),
         rows_(run),
-        builder_(run.peaks),
+        utilization_(run.metadata.peaks),
         fd_(fd),
         // NOLINTNEXTLINE(concurrency-mt-unsafe): read once, at start
         color_(isatty(fd) == 1 && std::getenv("NO_COLOR") == nullptr) {}
@@ -32,24 +32,23 @@ class ConsoleSink final : public Sink {
     return row ? put(*row) : Result<void>{};
   }
   Result<void> found(const std::vector<Finding>& findings) override {
-    if (findings.empty())
-      return say("    nothing is left that a known recommendation would change\n");
-    return say_findings(findings);
+    if (findings.empty()) return print("    no findings anymore\n");
+    return print_findings(findings);
   }
   Result<void> finish(const std::vector<Finding>& findings) override {
     const auto row = rows_.rest();
     if (const auto last = row ? put(*row) : Result<void>{}; !last) return last;
-    return say_findings(findings);
+    return print_findings(findings);
   }
 
  private:
-  /// "41.3 %", or why there is none.
+  /// "41.3 %", or the reason why it is unknown.
   [[nodiscard]] std::string mfu_text(const IntervalRow& row) const {
     if (row.mfu) return percent(*row.mfu);
     if (!row.last.model_flops) return "n/a (FLOPs unknown)";
     std::array<WideInt, dtype_count> flops{};
     for (std::size_t i = 0; i < dtype_count; ++i) flops[i] = row.last.model_flops_by_dtype[i];
-    const auto missing = builder_.missing_peak(flops);
+    const auto missing = utilization_.missing_peak(flops);
     return missing ? "n/a (no peak for " + std::string{to_string(*missing)} + ")" : "n/a";
   }
 
@@ -57,7 +56,7 @@ class ConsoleSink final : public Sink {
     std::string line =
         color_ ? "\x1b[1;36mMFU " + mfu_text(row) + "\x1b[0m" : "MFU " + mfu_text(row);
     const auto part = [&line](const std::string& text) { line.append(" | ").append(text); };
-    if (row.last.mfu_run) line.append(" (run " + percent(*row.last.mfu_run) + ")");
+    if (row.mfu_run) line.append(" (run " + percent(*row.mfu_run) + ")");
     part("step " + std::to_string(row.last.step));
     if (row.last.loss) part("loss " + fixed(*row.last.loss, 4));
     if (row.tflops_per_device) part(fixed(*row.tflops_per_device, 2) + " TFLOP/s per device");
@@ -69,20 +68,20 @@ class ConsoleSink final : public Sink {
     if (const std::string phases = breakdown_ ? phases_text(row) : ""; !phases.empty()) {
       line.append("    ").append(phases).append("\n");
     }
-    return say(line);
+    return print(line);
   }
 
-  Result<void> say_findings(const std::vector<Finding>& findings) const {
+  Result<void> print_findings(const std::vector<Finding>& findings) const {
     for (const Finding& finding : findings) {
       std::string line = "    " + finding.rule;
       if (finding.share) line += " costs " + percent(*finding.share) + " of the time";
       line += ": " + finding.summary + "; " + finding.recommendation;
-      if (const auto said = say(printable(line) + "\n"); !said) return said;
+      if (const auto printed = print(printable(line) + "\n"); !printed) return printed;
     }
     return {};
   }
 
-  Result<void> say(std::string_view text) const {
+  Result<void> print(std::string_view text) const {
     pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
     if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0)
       return system_error("write to", "the console", EAGAIN);
@@ -93,15 +92,15 @@ class ConsoleSink final : public Sink {
 
   bool breakdown_;
   IntervalRows rows_;
-  Utilization builder_;
+  Utilization utilization_;
   int fd_;
   bool color_;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
   if (!target.empty() && target != "stdout" && target != "stderr") {
     return Error{ErrorCode::invalid_argument,
-                 "console target '" + printable(target) + "' is not known; use stdout or stderr"};
+                 "unknown console target '" + printable(target) + "'; use stdout or stderr"};
   }
   return std::unique_ptr<Sink>{
       std::make_unique<ConsoleSink>(run, target == "stdout" ? STDOUT_FILENO : STDERR_FILENO)};
@@ -110,6 +109,6 @@ Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) 
 }  // namespace
 
 extern constinit const SinkPlugin sink_console{
-    "console", "one line a log interval on the terminal (stderr, or stdout)", make};
+    "console", "one line per log interval on the terminal (stderr or stdout)", make};
 
 }  // namespace flopmeter

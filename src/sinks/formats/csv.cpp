@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records as CSV (RFC 4180): one column a field, named as in the record with "group.name", empty
-// where unknown.
+// Records as CSV (RFC 4180): one column per field, named "name" or "group.name"; unknown values are
+// empty.
 #include "../src/bounded_file.h"
 
 #include <flopmeter/core/sink.h>
+#include <flopmeter/core/step_fields.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/runstore/run_layout.h>
 
 #include <cmath>
 
@@ -31,14 +33,14 @@ std::string header() {
   std::string line;
   for (const Field& field : step_fields()) {
     if (!line.empty()) line.push_back(',');
-    line.append(field.group).append(field.group.empty() ? "" : ".").append(field.name);
+    line.append(full_name(field));
   }
   return line + "\n";
 }
 
 class CsvSink final : public Sink {
  public:
-  CsvSink(const RunInfo& run, std::string path)
+  CsvSink(const RunContext& run, std::string path)
       : file_(run, std::move(path), OutputFile::Name::fresh, header()) {}
 
   Result<void> write(const StepRecord& record) override {
@@ -58,10 +60,8 @@ class CsvSink final : public Sink {
   std::string line_;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty() ? run.directory + "/records_" + run.stamp + ".rank" +
-                                          std::to_string(run.rank) + ".csv"
-                                    : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  std::string path = target.empty() ? RunLayout{run}.records_csv() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<CsvSink>(run, std::move(path))};
 }
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The native record stream: one object a line, one write a record, so that a killed run leaves at
-// most its last line unfinished.
+// The record stream: one object per line and one write per record, so that a killed run leaves at
+// most its last line incomplete.
 #include "../src/bounded_file.h"
 
-#include <flopmeter/core/record_json.h>
 #include <flopmeter/core/sink.h>
+#include <flopmeter/runstore/record_stream.h>
+#include <flopmeter/runstore/run_layout.h>
 
 namespace flopmeter {
 namespace {
 
 class JsonlSink final : public Sink {
  public:
-  JsonlSink(const RunInfo& run, std::string path)
+  JsonlSink(const RunContext& run, std::string path)
       : file_(run, std::move(path), OutputFile::Name::fresh) {}
 
   Result<void> write(const StepRecord& record) override {
@@ -31,16 +32,14 @@ class JsonlSink final : public Sink {
   std::string line_;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty() ? run.directory + "/records_" + run.stamp + ".rank" +
-                                          std::to_string(run.rank) + ".jsonl"
-                                    : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  std::string path = target.empty() ? RunLayout{run}.records() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<JsonlSink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern constinit const SinkPlugin sink_jsonl{
-    "jsonl", "every record as one JSON object a line (the native form)", make};
+    "jsonl", "every record as one JSON object per line (the native format)", make};
 
 }  // namespace flopmeter

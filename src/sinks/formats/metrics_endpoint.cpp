@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GET /metrics for Prometheus.  Off unless asked for; a port that is taken is said once and tried
-// again.
+// GET /metrics for Prometheus.  Off by default.  If the port is in use, that is reported once and
+// retried.
 #include "../src/prometheus_text.h"
 
 #include <flopmeter/core/text.h>
@@ -14,7 +14,7 @@ namespace {
 
 class MetricsEndpointSink final : public Sink {
  public:
-  MetricsEndpointSink(const RunInfo& run, HttpOptions options)
+  MetricsEndpointSink(const RunContext& run, HttpOptions options)
       : options_(std::move(options)), metrics_(run) {}
 
   Result<void> write(const StepRecord& record) override {
@@ -29,7 +29,7 @@ class MetricsEndpointSink final : public Sink {
     if (server_) return {};
     std::string error;
     const auto answer = [this](const HttpRequest& request) -> HttpResponse {
-      if (request.path != "/metrics") return {.status = 404, .body = "look at /metrics\n"};
+      if (request.path != "/metrics") return {.status = 404, .body = "see /metrics\n"};
       const std::lock_guard lock{mutex_};
       return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_.text()};
     };
@@ -41,11 +41,11 @@ class MetricsEndpointSink final : public Sink {
   HttpOptions options_;
   std::mutex mutex_;
   PrometheusText metrics_;
-  std::unique_ptr<HttpServer> server_;  // last: stops before what it shows goes away
+  std::unique_ptr<HttpServer> server_;  // last: stops before the metrics are destroyed
 };
 
 /// "host:port" or "host:port#token".
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
   HttpOptions options;
   const std::size_t hash = target.find('#');
   if (hash != std::string_view::npos) options.token = std::string{target.substr(hash + 1)};

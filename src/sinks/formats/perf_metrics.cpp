@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_metrics_<stamp>.log: the text table of FlagScale's performance monitor, with MFU added at
-// the end of a row and, under --perf-breakdown, the phases below it.
+// perf_metrics_<stamp>.log: the text table of the FlagScale performance monitor, with MFU at the
+// end of a row and, with --perf-breakdown, the phases below it.
 #include "../src/bounded_file.h"
 #include "../src/metrics_table.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/runstore/run_layout.h>
 
 namespace flopmeter {
 namespace {
 
 class PerfMetricsSink final : public IntervalFileSink {
  public:
-  PerfMetricsSink(const RunInfo& run, std::string path)
+  PerfMetricsSink(const RunContext& run, std::string path)
       : IntervalFileSink(run, std::move(path), OutputFile::Name::fresh, metrics_header(run)),
         breakdown_(run.breakdown) {}
 
@@ -41,15 +42,14 @@ class PerfMetricsSink final : public IntervalFileSink {
   bool breakdown_;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path =
-      target.empty() ? run.directory + "/perf_metrics_" + run.stamp + ".log" : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  std::string path = target.empty() ? RunLayout{run}.perf_metrics() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<PerfMetricsSink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern constinit const SinkPlugin sink_perf_metrics{
-    "perf_metrics", "text table, one row a log interval", make};
+    "perf_metrics", "text table, one row per log interval", make};
 
 }  // namespace flopmeter

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_realtime.log: the rows of the running session, one line each, for `tail -f`.  Each start
-// takes the name over with a new file, so that two runs on one directory never write into each
-// other's lines.
+// perf_realtime.log: the rows of the current start, one line each, for `tail -f`.  Each start
+// creates a new file under the name, so that two runs in one directory never mix their lines.
 #include "../src/bounded_file.h"
 #include "../src/metrics_table.h"
+
+#include <flopmeter/runstore/run_layout.h>
 
 namespace flopmeter {
 namespace {
 
 class PerfRealtimeSink final : public IntervalFileSink {
  public:
-  PerfRealtimeSink(const RunInfo& run, std::string path)
+  PerfRealtimeSink(const RunContext& run, std::string path)
       : IntervalFileSink(run, std::move(path), OutputFile::Name::replace, metrics_header(run)),
         breakdown_(run.breakdown) {}
 
@@ -27,14 +28,14 @@ class PerfRealtimeSink final : public IntervalFileSink {
   bool breakdown_;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty() ? run.directory + "/perf_realtime.log" : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  std::string path = target.empty() ? RunLayout{run}.perf_realtime() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<PerfRealtimeSink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern constinit const SinkPlugin sink_perf_realtime{
-    "perf_realtime", "the same rows, to follow with tail -f", make};
+    "perf_realtime", "the rows of perf_metrics, to follow with tail -f", make};
 
 }  // namespace flopmeter

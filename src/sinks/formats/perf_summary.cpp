@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_summary_<stamp>.json: FlagScale's summary with its keys, ours after them.  Replaced whole
-// every minute and at the end, so that a reader finds the old one or the new one.
+// perf_summary_<stamp>.json: the summary of FlagScale with its keys first.  Replaced every minute
+// and at the end, so that a reader sees a complete file.
 #include "../src/interval_rows.h"
 #include "../src/output_file.h"
 #include "../src/stride.h"
 
 #include <flopmeter/core/json_writer.h>
+#include <flopmeter/runstore/run_layout.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +19,7 @@ constexpr std::size_t most_rows = 10'000;
 constexpr std::size_t chunk_bytes = 1U << 16U;
 constexpr std::chrono::seconds rewrite_interval{60};
 
-/// Least, greatest and mean of the rows.
+/// Least and greatest value of the rows.
 struct Span {
   std::optional<double> least, greatest;
   void add(std::optional<double> value) {
@@ -28,7 +29,7 @@ struct Span {
   }
 };
 
-/// What the summary keeps of a row.
+/// The part of a row that the summary keeps.
 struct Row {
   std::int64_t step = 0;
   double time_unix = 0;
@@ -41,12 +42,13 @@ struct Row {
 
 class PerfSummarySink final : public Sink {
  public:
-  PerfSummarySink(const RunInfo& run, std::string path)
+  PerfSummarySink(const RunContext& run, std::string path)
       : run_(run), path_(std::move(path)), intervals_(run) {}
 
   Result<void> write(const StepRecord& record) override {
     last_ = record;
     totals_.add(record);
+    if (record.tag == StepTag::train) means_.add(record);
     if (const auto row = intervals_.add(record)) keep(*row);
     return {};
   }
@@ -113,17 +115,17 @@ class PerfSummarySink final : public Sink {
     std::string text;
     JsonWriter json{text, 2};
     json.begin_object().key("session_info").begin_object();
-    json.field("start_time", run_.stamp)
+    json.field("start_time", run_.metadata.stamp)
         .field("end_time", last_ ? std::optional{local_time(last_->time_unix, 'T')} : std::nullopt)
         .field("total_iterations", totals_.steps)
         .field("schema", "flopmeter.summary/1")
-        .field("run_id", run_.run_id)
-        .field("model", run_.model)
-        .field("convention", run_.convention)
-        .field("device", run_.peaks.device)
-        .field("peak_source", run_.peaks.source)
-        .field("world_size", run_.world_size)
-        .field("log_interval", run_.log_interval)
+        .field("run_id", run_.metadata.run_id)
+        .field("model", run_.metadata.model)
+        .field("convention", run_.metadata.convention)
+        .field("device", run_.metadata.peaks.device)
+        .field("peak_source", run_.metadata.peaks.source)
+        .field("world_size", run_.world_size())
+        .field("log_interval", run_.log_interval())
         .end_object();
     const auto average = totals_.flops_per_second();
     json.key("final_statistics").begin_object();
@@ -136,6 +138,7 @@ class PerfSummarySink final : public Sink {
         .field("goodput", totals_.goodput())
         .field("dropped_records", last_ ? last_->dropped_records : 0)
         .end_object();
+    write_means(json);
     json.key("iteration_logs").begin_array();
     for (const Row& row : rows_.rows()) {
       write_row(json, row);
@@ -150,24 +153,34 @@ class PerfSummarySink final : public Sink {
     return file.commit();
   }
 
-  [[nodiscard]] std::optional<double> tokens_total() const {
-    const auto rate = totals_.tokens_per_second();
-    return rate ? std::optional{*rate * run_.data_parallel} : std::nullopt;
+  /// Every known number of the field table, combined over the train steps of the run.
+  void write_means(JsonWriter& json) const {
+    json.key("fields").begin_object();
+    const auto fields = step_fields();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (const auto mean = means_.mean(i)) json.field(full_name(fields[i]), *mean);
+    }
+    json.end_object();
   }
 
-  RunInfo run_;
+  [[nodiscard]] std::optional<double> tokens_total() const {
+    const auto rate = totals_.tokens_per_second();
+    return rate ? std::optional{*rate * run_.data_parallel()} : std::nullopt;
+  }
+
+  RunContext run_;
   std::string path_;
   IntervalRows intervals_;
   BoundedRows<Row> rows_{most_rows};
   Span tflops_, memory_;
+  FieldMeans means_;
   StepTotals totals_;
   std::optional<StepRecord> last_;
   std::optional<std::chrono::steady_clock::time_point> written_;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path =
-      target.empty() ? run.directory + "/perf_summary_" + run.stamp + ".json" : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  std::string path = target.empty() ? RunLayout{run}.perf_summary() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<PerfSummarySink>(run, std::move(path))};
 }
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics as a file for the node exporter's textfile collector, replaced whole at most once a
+// The metrics as a file for the textfile collector of the node exporter, replaced at most once per
 // second.
 #include "../src/output_file.h"
 #include "../src/prometheus_text.h"
+
+#include <flopmeter/runstore/run_layout.h>
 
 namespace flopmeter {
 namespace {
 
 class PrometheusSink final : public Sink {
  public:
-  PrometheusSink(const RunInfo& run, std::string path) : metrics_(run), path_(std::move(path)) {}
+  PrometheusSink(const RunContext& run, std::string path) : metrics_(run), path_(std::move(path)) {}
 
   Result<void> write(const StepRecord& record) override {
     metrics_.add(record);
@@ -30,16 +32,14 @@ class PrometheusSink final : public Sink {
   bool changed_ = true;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty()
-                         ? run.directory + "/metrics.rank" + std::to_string(run.rank) + ".prom"
-                         : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  std::string path = target.empty() ? RunLayout{run}.prometheus() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<PrometheusSink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern constinit const SinkPlugin sink_prometheus{
-    "prometheus", "metrics file for the node exporter's textfile collector", make};
+    "prometheus", "metrics file for the textfile collector of the node exporter", make};
 
 }  // namespace flopmeter

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorBoard event files: scalars once a log interval, and a ready-made layout for its
-// custom-scalars page.  Each start opens a new file, since readers lose what is appended after a
-// torn record.
+// TensorBoard event files: scalars once per log interval, and a layout for the custom-scalars page.
+// Each start opens a new file, because readers ignore what follows an incomplete record.
 #include "../src/bounded_file.h"
 #include "../src/tfevents.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/runstore/run_layout.h>
 
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <vector>
 
 namespace flopmeter {
 namespace {
 
+/// Tags that other tools fixed; all other tags come from the field table.
 struct Tag {
   std::string_view name;
   std::string_view help;
@@ -30,32 +32,29 @@ std::optional<double> per_second(double seconds) {
 using Row = const IntervalRow&;
 constexpr auto tags = std::to_array<Tag>({
     {"performance/tflops_per_gpu",
-     "Model TFLOP/s of one device",
+     "Model TFLOP/s per device",
      [](Row r) { return r.tflops_per_device; }},
     {"performance/tflops_total",
      "Model TFLOP/s of all devices",
      [](Row r) { return r.tflops_total; }},
     {"performance/samples_per_second",
-     "Samples a second, all ranks",
+     "Samples per second, all ranks",
      [](Row r) { return r.samples_per_second; }},
     {"performance/tokens_per_second",
-     "Real tokens a second, all ranks",
+     "Tokens per second, all ranks",
      [](Row r) { return r.tokens_per_second; }},
-    {"perf/mfu", "Model FLOPs utilization, 0 to 1", [](Row r) { return r.mfu; }},
     {"perf/mfu_percent",
      "Model FLOPs utilization in percent",
      [](Row r) { return r.mfu ? std::optional{*r.mfu * 100} : std::nullopt; }},
-    {"perf/hfu", "Hardware FLOPs utilization, 0 to 1", [](Row r) { return r.hfu; }},
-    {"perf/mfu_run", "MFU over the whole run", [](Row r) { return r.last.mfu_run; }},
-    {"perf/step_time", "Seconds a step", [](Row r) { return std::optional{r.step_seconds.value}; }},
+    {"perf/mfu_run", "MFU over the run", [](Row r) { return r.mfu_run; }},
     {"perf/steps_per_second",
-     "Steps a second",
+     "Steps per second",
      [](Row r) { return per_second(r.step_seconds.value); }},
     {"perf/tokens_per_second",
-     "Real tokens a second, all ranks",
+     "Tokens per second, all ranks",
      [](Row r) { return r.tokens_per_second; }},
     {"perf/samples_per_second",
-     "Samples a second, all ranks",
+     "Samples per second, all ranks",
      [](Row r) { return r.samples_per_second; }},
     {"memory/current_gb", "Memory in use, in 2^30 bytes", [](Row r) { return r.memory_gb; }},
     {"memory/peak_gb",
@@ -75,7 +74,7 @@ ProtoMessage layout(bool breakdown) {
   };
   chart("MFU (%)", {"^perf/mfu_percent$"});
   chart("TFLOP/s per device", {"^performance/tflops_per_gpu$"});
-  chart("Tokens a second", {"^performance/tokens_per_second$"});
+  chart("Tokens per second", {"^performance/tokens_per_second$"});
   chart("Step time (s)", {"^perf/step_time$"});
   chart("Memory (GB)", {"^memory/current_gb$", "^memory/peak_gb$"});
   if (breakdown) chart("Phases (s)", {"^phases/.*"});
@@ -98,7 +97,7 @@ std::string file_name(const std::string& directory) {
 
 class TensorboardSink final : public IntervalFileSink {
  public:
-  TensorboardSink(const RunInfo& run, const std::string& directory)
+  TensorboardSink(const RunContext& run, const std::string& directory)
       : IntervalFileSink(
             run, file_name(directory), OutputFile::Name::fresh, start_of_file(run.breakdown)),
         breakdown_(run.breakdown),
@@ -126,7 +125,7 @@ class TensorboardSink final : public IntervalFileSink {
     if (!number) return;
     ProtoMessage value;
     value.text(1, name).real32(2, static_cast<float>(*number));
-    if (!described_[index]) {  // title and text go with a tag's first value
+    if (!described_[index]) {  // the first value of a tag carries its description
       described_[index] = true;
       const ProtoMessage plugin = ProtoMessage{}.text(1, "scalars");
       value.message(9, ProtoMessage{}.message(1, plugin).text(2, name).text(3, help).number(4, 1));
@@ -141,22 +140,22 @@ class TensorboardSink final : public IntervalFileSink {
       if (memory_ || !tag.name.starts_with("memory/"))
         add(summary, i, tag.name, tag.help, tag.read(row));
     }
-    for (std::size_t i = 0; breakdown_ && i < phase_count; ++i) {
-      if (!row.phases[i]) continue;
-      const std::string name = "phases/" + std::string{to_string(static_cast<Phase>(i))};
-      add(summary, std::size(tags) + i, name, "Seconds of a step", row.phases[i]->value);
+    const auto fields = step_fields();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const Field& field = fields[i];
+      if (field.tensorboard.empty() || (!breakdown_ && field.group.ends_with("phases"))) continue;
+      add(summary, std::size(tags) + i, field.tensorboard, field.help, row.means.mean(i));
     }
     return tfevents_event(row.last.time_unix, row.last.step, summary);
   }
 
   bool breakdown_;
   bool memory_;
-  std::array<bool, std::size(tags) + phase_count> described_{};
+  std::vector<bool> described_ = std::vector<bool>(std::size(tags) + step_fields().size());
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  const std::string directory =
-      target.empty() ? run.directory + "/tensorboard" : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  const std::string directory = target.empty() ? RunLayout{run}.tensorboard() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<TensorboardSink>(run, directory)};
 }
 

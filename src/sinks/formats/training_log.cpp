@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// training_log.json: a JSON array with what a training loop logs (step, epoch, loss, grad_norm,
-// learning_rate) and the figures of performance beside it.  Replaced whole, so that it is a valid
-// array at all times; the longer it grows, the more seldom.
+// training_log.json: a JSON array with the values that a training loop logs (step, epoch, loss,
+// grad_norm, learning_rate) and the performance metrics.  Always a valid array, because it is
+// replaced; the longer it is, the less often.
 #include "../src/output_file.h"
 #include "../src/stride.h"
 
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/sink.h>
+#include <flopmeter/runstore/run_layout.h>
 
 #include <chrono>
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_rows = 10'000;
 constexpr std::size_t chunk_bytes = 1U << 16U;
-constexpr int seldom = 50;  // a rewrite takes at most one part in this many of the time
+constexpr int most_share = 50;  // rewrites take at most 1/50 of the time
 
 struct Row {
   std::int64_t step = 0;
@@ -37,7 +38,8 @@ std::optional<double> times(std::optional<double> value, double factor) {
 
 class TrainingLogSink final : public Sink {
  public:
-  TrainingLogSink(RunInfo run, std::string path) : run_(std::move(run)), path_(std::move(path)) {}
+  TrainingLogSink(RunContext run, std::string path)
+      : run_(std::move(run)), path_(std::move(path)) {}
 
   Result<void> write(const StepRecord& record) override {
     const double seconds = record.step_seconds.value;
@@ -49,8 +51,8 @@ class TrainingLogSink final : public Sink {
                record.grad_norm,
                record.learning_rate,
                record.mfu || !run_.zero_unmeasured ? record.mfu : std::optional{0.0},
-               times(rate(record.tokens, seconds), run_.data_parallel),
-               times(rate(record.samples, seconds), run_.data_parallel)});
+               times(rate(record.tokens, seconds), run_.data_parallel()),
+               times(rate(record.samples, seconds), run_.data_parallel())});
     changed_ = true;
     return {};
   }
@@ -60,7 +62,7 @@ class TrainingLogSink final : public Sink {
     if (!changed_ && written_) return {};
     if (now < not_before_) return {};
     const auto saved = save();
-    not_before_ = now + seldom * (std::chrono::steady_clock::now() - now);
+    not_before_ = now + most_share * (std::chrono::steady_clock::now() - now);
     return saved;
   }
   Result<void> finish(const std::vector<Finding>& /*findings*/) override { return save(); }
@@ -103,7 +105,7 @@ class TrainingLogSink final : public Sink {
     return done;
   }
 
-  RunInfo run_;
+  RunContext run_;
   std::string path_;
   BoundedRows<Row> rows_{most_rows};
   std::chrono::steady_clock::time_point not_before_;
@@ -111,14 +113,14 @@ class TrainingLogSink final : public Sink {
   bool written_ = false;
 };
 
-Result<std::unique_ptr<Sink>> make(const RunInfo& run, std::string_view target) {
-  std::string path = target.empty() ? run.directory + "/training_log.json" : std::string{target};
+Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
+  std::string path = target.empty() ? RunLayout{run}.training_log() : std::string{target};
   return std::unique_ptr<Sink>{std::make_unique<TrainingLogSink>(run, std::move(path))};
 }
 
 }  // namespace
 
 extern constinit const SinkPlugin sink_training_log{
-    "training_log", "JSON array of steps with loss, learning rate and MFU", make};
+    "training_log", "JSON array of steps with loss, learning rate, and MFU", make};
 
 }  // namespace flopmeter

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that stay within the run's share of the disk, and the sinks that write one row a log
-// interval into such a file.
+// Files of bounded size, and sinks that write one row per log interval into such a file.
 #pragma once
 
 #include "interval_rows.h"
@@ -15,13 +14,16 @@
 
 namespace flopmeter {
 
-/// A growing file of bounded size: beyond its limit fewer records are kept.
+/// A growing file of bounded size: near its limit it keeps fewer records.
 class BoundedFile {
  public:
-  BoundedFile(const RunInfo& run, std::string path, OutputFile::Name name, std::string header = {})
+  BoundedFile(const RunContext& run,
+              std::string path,
+              OutputFile::Name name,
+              std::string header = {})
       : file_(std::move(path), name, std::move(header)), stride_(run.disk_limit_bytes) {}
 
-  /// Whether the next record is to be kept.
+  /// Whether to keep the next record.
   bool keep() { return stride_.keep(); }
   Result<void> append(std::string_view text) {
     auto written = file_.append(text);
@@ -36,7 +38,7 @@ class BoundedFile {
   DiskStride stride_;
 };
 
-/// A sink whose file gets the text of a row for each log interval.
+/// A sink that writes the text of one row per log interval.
 class IntervalFileSink : public Sink {
  public:
   Result<void> write(const StepRecord& record) final { return put(rows_.add(record)); }
@@ -47,7 +49,10 @@ class IntervalFileSink : public Sink {
   }
 
  protected:
-  IntervalFileSink(const RunInfo& run, std::string path, OutputFile::Name name, std::string header)
+  IntervalFileSink(const RunContext& run,
+                   std::string path,
+                   OutputFile::Name name,
+                   std::string header)
       : rows_(run), file_(run, std::move(path), name, std::move(header)) {}
 
   virtual std::string text_of(const IntervalRow& row) = 0;

@@ -6,7 +6,7 @@
 
 namespace flopmeter {
 
-/// CRC-32C (Castagnoli), as TensorBoard's record framing uses it.
+/// CRC-32C (Castagnoli), used by the framing of TensorBoard files.
 std::uint32_t crc32c(std::string_view bytes);
 
 }  // namespace flopmeter

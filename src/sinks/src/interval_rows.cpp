@@ -17,8 +17,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
-template <class T>
-std::optional<double> to_double(const std::optional<T>& value) {
+std::optional<double> to_double(const std::optional<std::int64_t>& value) {
   if (!value) return std::nullopt;
   return static_cast<double>(*value);
 }
@@ -33,8 +32,10 @@ std::optional<double> scaled(std::optional<double> value, double factor) {
 std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
   if (record.tag != StepTag::train) return std::nullopt;
   last_ = record;
+  means_.add(record);
   totals_.add(record);
-  const std::int64_t interval = std::max(run_.log_interval, 1);
+  run_totals_.add(record);
+  const std::int64_t interval = std::max(run_.log_interval(), 1);
   const std::int64_t before = previous_step_.value_or(record.step > 0 ? record.step - 1 : 0);
   previous_step_ = record.step;
   if (floor_div(record.step, interval) == floor_div(before, interval)) return std::nullopt;
@@ -44,6 +45,7 @@ std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
 std::optional<IntervalRow> IntervalRows::rest() {
   if (totals_.steps == 0) return std::nullopt;
   IntervalRow done = row();
+  means_.clear();
   totals_ = {};
   return done;
 }
@@ -51,21 +53,23 @@ std::optional<IntervalRow> IntervalRows::rest() {
 IntervalRow IntervalRows::row() const {
   IntervalRow row;
   row.last = last_;
-  row.steps = static_cast<int>(totals_.steps);
-  row.step_seconds = *totals_.step_seconds();
+  row.steps = totals_.steps;
+  row.step_seconds = totals_.step_seconds().value_or(Seconds{});
   row.tflops_per_device = scaled(totals_.flops_per_second(), 1e-12);
-  // An estimate is divided evenly among the ranks; a count is only this rank's.
+  // An estimate is split evenly; a count is that of this rank.
   if (run_.equal_ranks || last_.flops_source == FlopsProvenance::estimate)
     row.tflops_total =
-        scaled(row.tflops_per_device, static_cast<double>(last_.devices) * run_.world_size);
-  row.samples_per_second = scaled(totals_.samples_per_second(), run_.data_parallel);
-  row.tokens_per_second = scaled(totals_.tokens_per_second(), run_.data_parallel);
+        scaled(row.tflops_per_device, static_cast<double>(last_.devices) * run_.world_size());
+  row.samples_per_second = scaled(totals_.samples_per_second(), run_.data_parallel());
+  row.tokens_per_second = scaled(totals_.tokens_per_second(), run_.data_parallel());
   row.mfu = totals_.mfu();
+  row.mfu_run = run_totals_.mfu();
   row.hfu = totals_.hfu();
   for (std::size_t i = 0; i < phase_count; ++i) {
     if (totals_.phases[i])
       row.phases[i] = Seconds{*totals_.phases[i] / static_cast<double>(totals_.steps)};
   }
+  row.means = means_;
   const StepRecord& last = last_;
   const auto& now = last.memory_device_bytes ? last.memory_device_bytes : last.memory_rss_bytes;
   const auto& peak =

@@ -4,7 +4,7 @@
 
 namespace flopmeter {
 
-Result<std::unique_ptr<Sink>> make_sink(std::string_view specification, const RunInfo& run) {
+Result<std::unique_ptr<Sink>> make_sink(std::string_view specification, const RunContext& run) {
   const std::size_t colon = specification.find(':');
   const std::string_view name = specification.substr(0, colon);
   const std::string_view target =
@@ -15,8 +15,9 @@ Result<std::unique_ptr<Sink>> make_sink(std::string_view specification, const Ru
     names.push_back(plugin->name);
   }
   std::string message =
-      "sink '" + printable(name) + "' is not known" + did_you_mean(name, names) + " Known are:";
+      "unknown sink '" + printable(name) + "'" + did_you_mean(name, names) + " (known sinks:";
   for (const auto known : names) message.append(" ").append(known);
+  message.push_back(')');
   return Error{ErrorCode::not_found, std::move(message)};
 }
 

@@ -9,7 +9,7 @@
 namespace flopmeter {
 namespace {
 
-// Widths of FlagScale's table; the column after them is ours.
+// Widths of the FlagScale table; the MFU column follows.
 constexpr auto widths = std::to_array<std::size_t>({21, 9, 13, 11, 13, 13, 11});
 
 /// "20240129_103000" as "2024-01-29 10:30:00".
@@ -26,10 +26,11 @@ std::string stamp_text(std::string_view stamp) {
 
 }  // namespace
 
-std::string metrics_header(const RunInfo& run) {
+std::string metrics_header(const RunContext& run) {
   const std::string bar(80, '=');
-  std::string text =
-      bar + "\nPerformance Monitor Session Started: " + stamp_text(run.stamp) + "\n" + bar + "\n";
+  std::string text = bar +
+                     "\nPerformance Monitor Session Started: " + stamp_text(run.metadata.stamp) +
+                     "\n" + bar + "\n";
   constexpr auto names = std::to_array<std::string_view>(
       {"Timestamp", "Step", "TFLOPS/GPU", "TFLOPS", "Samples/s", "Tokens/s", "Time(ms)"});
   for (std::size_t i = 0; i < std::size(names); ++i) append_padded(text, names[i], widths[i]);

@@ -7,10 +7,10 @@
 
 namespace flopmeter {
 
-/// The session's banner and column names.
-std::string metrics_header(const RunInfo& run);
+/// The banner of the session and the column names.
+std::string metrics_header(const RunContext& run);
 
-/// One row of the table, with its line end.
+/// One row of the table with its line end.
 std::string metrics_line(const IntervalRow& row);
 
 }  // namespace flopmeter

@@ -18,7 +18,7 @@ namespace flopmeter {
 namespace {
 
 constexpr int common_flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-constexpr mode_t file_mode = 0666;  // the user's umask decides
+constexpr mode_t file_mode = 0666;  // before the umask
 constexpr int most_names = 1000;
 
 std::string parent(const std::string& path) {
@@ -48,15 +48,14 @@ int write_fully(int fd, std::string_view text, std::int64_t& done) {
   return 0;
 }
 
-/// Unlike any other of this process or another.
+/// Unique among all processes.
 std::string temporary_name(const std::string& path) {
   static constinit std::atomic<unsigned> counter{0};
   return path + "." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1)) +
          ".tmp";
 }
 
-/// Opens a file that is there but empty and nobody's: a name that was taken beforehand for this
-/// very use.
+/// Opens an empty file that no process writes: start_run() creates such files to claim a name.
 int open_claimed(const std::string& path) {
   const int fd = ::open(path.c_str(), common_flags | O_APPEND);
   if (fd < 0) return -1;
@@ -97,7 +96,7 @@ Result<void> OutputFile::open() {
   struct stat info {};
   if (lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
     fd_ = ::open(path_.c_str(),
-                 common_flags);  // a device or a pipe: taken as it is, and never waited for
+                 common_flags);  // a device or a pipe: used as it is, never blocks
   } else if (name_ == Name::replace) {
     const std::string temporary = temporary_name(path_);
     unlink(temporary.c_str());
@@ -122,7 +121,7 @@ Result<void> OutputFile::open() {
   if (fd_ < 0) return system_error("open", path_, errno);
   regular_ = fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
   if (regular_)
-    flock(fd_, LOCK_EX | LOCK_NB);  // says to the clean-up of another run that this one lives
+    flock(fd_, LOCK_EX | LOCK_NB);  // marks the file as live for the cleanup of another run
   size_ = 0;
   return {};
 }
@@ -134,7 +133,7 @@ Result<void> OutputFile::write_all(std::string_view text) {
     size_ = size;
     return {};
   }
-  // Half a line would spoil the file for its readers.
+  // An incomplete line would damage the next one.
   if (regular_ && size != size_ && ftruncate(fd_, size_) != 0) size_ = size;
   return system_error("write", path_, code);
 }
@@ -157,7 +156,7 @@ FileReplacement::FileReplacement(std::string path)
   }
   struct stat info {};
   if (lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
-    temporary_.clear();  // a device or a pipe is written to and never replaced
+    temporary_.clear();  // a device or a pipe is written, not replaced
     fd_ = ::open(path_.c_str(), common_flags);
   } else {
     unlink(temporary_.c_str());

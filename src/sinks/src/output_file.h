@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files as sinks need them: opened late, never through a link, never inherited by a program that
-// the run starts, locked while the run lives, and written whole or not at all.
+// Files of sinks: opened late, never through a link, not inherited by child programs, locked while
+// the run lives, and written completely or not at all.
 #pragma once
 
 #include <flopmeter/core/result.h>
@@ -17,8 +17,8 @@ namespace flopmeter {
 class OutputFile {
  public:
   enum class Name : std::uint8_t {
-    fresh,    ///< a file that did not exist; "x.log" taken means "x.1.log"
-    replace,  ///< takes the name over: whoever still writes the old file keeps it to himself
+    fresh,    ///< a file that did not exist: "x.1.log" if "x.log" exists
+    replace,  ///< a new file under the name; a process that writes the old file keeps it
   };
 
   OutputFile(std::string path, Name name, std::string header = {});
@@ -31,7 +31,7 @@ class OutputFile {
   /// Writes the header before the first text.  After a failure no part of `text` stays in a regular
   /// file.
   Result<void> append(std::string_view text);
-  /// Makes sure that the file exists and has its header.
+  /// Creates the file with its header if it does not exist.
   Result<void> touch() { return append({}); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -48,7 +48,7 @@ class OutputFile {
   bool regular_ = false;
 };
 
-/// A file's new content: a reader sees the old text or, after commit(), the new one, also after a
+/// New content of a file: a reader sees the old text or, after commit(), the new text, even after a
 /// crash.
 class FileReplacement {
  public:
@@ -70,10 +70,10 @@ class FileReplacement {
   std::optional<Error> error_;
 };
 
-/// The same for a text that is there already.
+/// Replaces a file by `text`.
 Result<void> replace_file(const std::string& path, std::string text);
 
-/// Creates `path` and the directories above it where they are missing.
+/// Creates `path` and its parent directories.
 Result<void> make_directories(const std::string& path);
 
 /// "cannot <what> <path>: <reason of errno>".

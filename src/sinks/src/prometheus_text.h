@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "field_means.h"
+
 #include <flopmeter/core/sink.h>
+#include <flopmeter/core/step_totals.h>
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace flopmeter {
 
-/// The run as Prometheus sees it: counters since the start and the newest gauges.  Not thread-safe.
+/// The run in Prometheus terms: counters since the start, the newest gauges, and ratios over the
+/// last log interval, as the field table lists them.  Not thread-safe.
 class PrometheusText {
  public:
-  explicit PrometheusText(RunInfo run) : run_(std::move(run)) {}
+  explicit PrometheusText(RunContext run) : run_(std::move(run)) {}
 
   void add(const StepRecord& record);
-  /// The text exposition format, version 0.0.4.  A series that is not known is left out.
+  /// The text exposition format, version 0.0.4.  An unknown series is left out.
   [[nodiscard]] std::string text() const;
 
  private:
   static constexpr std::array<double, 12> bounds = {
       0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60};
 
-  RunInfo run_;
-  std::optional<StepRecord> last_;
+  RunContext run_;
+  std::vector<FieldValue> values_ = std::vector<FieldValue>(step_fields().size());
+  FieldMeans interval_;
+  StepTotals run_totals_;
+  int interval_steps_ = 0;
+  bool interval_complete_ = false;
   std::uint64_t steps_ = 0;
   double seconds_ = 0;
-  WideInt tokens_ = 0, samples_ = 0, flops_ = 0, replicated_ = 0;
-  bool has_tokens_ = false, has_samples_ = false, has_flops_ = false, has_replicated_ = false;
-  std::array<std::uint64_t, bounds.size()> buckets_{};  ///< cumulative, as the format wants them
-  std::array<double, phase_count> phases_{};
-  std::array<bool, phase_count> has_phase_{};
+  std::array<std::uint64_t, bounds.size()> buckets_{};  ///< cumulative, as the format requires
 };
 
 }  // namespace flopmeter

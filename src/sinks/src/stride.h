@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds for what grows with the run: keep every record first, then every second, every fourth…
+// Bounds for data that grows with the run: keep every record, then every second, every fourth, …
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace flopmeter {
 
-/// Which records go into a file of bounded size.  The first stage may fill half of the limit; each
-/// stage after it has half the room of the one before and twice the stride, so it lasts as many
-/// steps and the sum stays within the limit however long the run.
+/// Selects the records of a file of bounded size.  The first stage may fill half of the limit; each
+/// further stage has half the room and twice the stride of the one before, so it lasts as many
+/// steps, and the sum stays within the limit for any length of the run.
 class DiskStride {
  public:
-  /// A sixteenth is kept back for the last record of each stage, which may pass its end.
+  /// A sixteenth is reserved for the last record of each stage, which may exceed its end.
   explicit DiskStride(std::int64_t limit_bytes)
       : room_(limit_bytes - limit_bytes / 16), stage_end_(room_ / 2) {}
 
-  /// Whether the next record is to be kept.
+  /// Whether to keep the next record.
   bool keep() { return (count_++ & (stride_ - 1)) == 0; }
-  /// Tells what keeping it cost.
+  /// Adds the size of a kept record.
   void wrote(std::int64_t bytes) {
     used_ += bytes;
     if (used_ < stage_end_ || stride_ >= (std::uint64_t{1} << 62U)) return;
@@ -38,8 +38,8 @@ class DiskStride {
   std::uint64_t stride_ = 1;
 };
 
-/// At most `most` rows, in memory taken at the start: when full, every second one goes and from
-/// then on every second one is kept.
+/// At most `most` rows in memory that is allocated once: when it is full, every second row is
+/// dropped, and from then on every second row is kept.
 template <class Row>
 class BoundedRows {
  public:

@@ -14,7 +14,7 @@ void append_little_endian(std::string& out, T value) {
     out.push_back(static_cast<char>((value >> (8 * i)) & 0xffU));
 }
 
-/// The mask of TensorFlow's record format, against checksums of data that holds checksums.
+/// The mask of the TensorFlow record format.
 std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorBoard's event files: the few messages that scalars need, written by hand (protobuf has no
-// place in a process that may hold another copy of it).
+// TensorBoard event files: the few messages that scalars need, written without protobuf, because
+// the process may contain another copy of it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace flopmeter {
 
-/// Builds one message of protobuf's wire format.
+/// Builds one message in the wire format of protobuf.
 class ProtoMessage {
  public:
   ProtoMessage& number(int field, std::uint64_t value);
@@ -26,7 +26,7 @@ class ProtoMessage {
   std::string bytes_;
 };
 
-/// A message with length and checksums around it, as event files hold them.
+/// A message framed with length and checksums.
 std::string tfevents_frame(std::string_view data);
 
 /// The first event of a file.

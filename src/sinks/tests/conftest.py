@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the C++ example and hands its run directory to the real readers of each format."""
+"""Runs the C++ example and passes its run directory to the real reader of each format."""
 
 import os
 import pathlib
@@ -22,14 +22,14 @@ def find_example() -> pathlib.Path:
 
 
 def only(directory, pattern):
-    """The one file of that name."""
+    """The only file with that name."""
     found = sorted(directory.glob(pattern))
     assert len(found) == 1, found
     return found[0]
 
 
 def load_events(folder):
-    """What TensorBoard itself reads there."""
+    """The data that TensorBoard reads from a directory."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0})
     events.Reload()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every kind of sink must bear.  A new file in sinks/formats is under these tests by being
-// there.
+// The contract of every kind of sink.  A new file in sinks/formats is tested automatically.
 #include "support.h"
 
 #include <flopmeter/sinks/sinks.h>
@@ -22,7 +21,7 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Numbers as a German reads them.
+/// German number format.
 class CommaPunctuation final : public std::numpunct<char> {
  protected:
   [[nodiscard]] char do_decimal_point() const override { return ','; }
@@ -35,12 +34,12 @@ class SinkContract : public testing::TestWithParam<const SinkPlugin*> {
   std::unique_ptr<Sink> make(const std::string& target) {
     return make_for(sample_run(directory_.path()), target);
   }
-  std::unique_ptr<Sink> make_for(const RunInfo& run, const std::string& target) {
+  std::unique_ptr<Sink> make_for(const RunContext& run, const std::string& target) {
     auto made = GetParam()->make(run, for_plugin(target));
     EXPECT_TRUE(made) << made.error().message;
     return made ? *std::move(made) : nullptr;
   }
-  /// A few kinds take something else than a path.
+  /// Some kinds take a target that is not a path.
   [[nodiscard]] std::string for_plugin(const std::string& target) const {
     if (GetParam()->name == "console") return "stdout";
     if (GetParam()->name == "metrics_endpoint") return "127.0.0.1:0";
@@ -57,12 +56,12 @@ class SinkContract : public testing::TestWithParam<const SinkPlugin*> {
   TemporaryDirectory directory_;
 };
 
-TEST_P(SinkContract, has_a_name_and_says_what_it_is) {
+TEST_P(SinkContract, has_a_name_and_a_description) {
   EXPECT_FALSE(GetParam()->name.empty());
   EXPECT_FALSE(GetParam()->help.empty());
 }
 
-TEST_P(SinkContract, an_empty_record_and_flushing_twice_are_fine) {
+TEST_P(SinkContract, accepts_an_empty_record_and_two_flushes) {
   const auto sink = make("");
   EXPECT_TRUE(sink->flush());
   EXPECT_TRUE(sink->write(StepRecord{}));
@@ -71,7 +70,7 @@ TEST_P(SinkContract, an_empty_record_and_flushing_twice_are_fine) {
   EXPECT_TRUE(sink->finish({}));
 }
 
-TEST_P(SinkContract, a_run_without_a_step_ends_well) {
+TEST_P(SinkContract, a_run_without_a_step_finishes) {
   EXPECT_TRUE(make("")->finish({}));
 }
 
@@ -111,15 +110,15 @@ TEST_P(SinkContract, nan_infinite_and_huge_values_leave_a_readable_file) {
 }
 
 TEST_P(SinkContract, the_locale_changes_nothing) {
-  if (GetParam()->name == "tensorboard") GTEST_SKIP() << "holds the time of its start";
+  if (GetParam()->name == "tensorboard") GTEST_SKIP() << "contains its start time";
   const auto one = [this](const std::string& folder) {
-    RunInfo run = sample_run(directory_.path() + "/" + folder);
+    RunContext run = sample_run(directory_.path() + "/" + folder);
     const auto sink = make_for(run, "");
     for (std::int64_t step = 1; step <= 12; ++step) EXPECT_TRUE(sink->write(sample_step(step)));
     EXPECT_TRUE(sink->finish({}));
   };
   one("c");
-  // C++ streams see a comma in any case; printf does where the machine has the locale.
+  // C++ streams always use the comma; printf does if the machine has the locale.
   const std::locale before =
       std::locale::global(std::locale{std::locale::classic(), new CommaPunctuation});
   for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE"}) {
@@ -134,19 +133,19 @@ TEST_P(SinkContract, the_locale_changes_nothing) {
 }
 
 TEST_P(SinkContract, hostile_names_stay_text) {
-  RunInfo run = sample_run(directory_.path());
-  run.model = "a\nb\"c\x1b[2J</script>{{x}}\xff" + std::string(10'000, 'x');
-  run.run_id = run.model;
-  run.convention = run.model;
-  run.peaks.device = run.model;
-  run.peaks.source = run.model;
+  RunContext run = sample_run(directory_.path());
+  run.metadata.model = "a\nb\"c\x1b[2J</script>{{x}}\xff" + std::string(10'000, 'x');
+  run.metadata.run_id = run.metadata.model;
+  run.metadata.convention = run.metadata.model;
+  run.metadata.peaks.device = run.metadata.model;
+  run.metadata.peaks.source = run.metadata.model;
   testing::internal::CaptureStdout();
   {
     const auto sink = make_for(run, "");
     EXPECT_TRUE(sink->write(sample_step(10)));
     Finding finding;
     finding.rule = "x\x1b[2J\ny";
-    finding.summary = run.model;
+    finding.summary = run.metadata.model;
     EXPECT_TRUE(sink->finish({finding}));
   }
   const std::string shown = testing::internal::GetCapturedStdout();
@@ -166,7 +165,7 @@ TEST_P(SinkContract, hostile_names_stay_text) {
   }
 }
 
-TEST_P(SinkContract, an_unwritable_target_is_an_error_and_no_more) {
+TEST_P(SinkContract, an_unwritable_target_is_only_an_error) {
   if (!writes_files()) GTEST_SKIP() << "writes no file";
   const auto sink = make("/proc/self/nowhere/file");
   static_cast<void>(sink->write(sample_step(10)));
@@ -176,7 +175,7 @@ TEST_P(SinkContract, an_unwritable_target_is_an_error_and_no_more) {
   EXPECT_FALSE(sink->finish({}));
 }
 
-TEST_P(SinkContract, a_full_disk_is_an_error_and_no_more) {
+TEST_P(SinkContract, a_full_disk_is_only_an_error) {
   if (!writes_files() || GetParam()->name == "tensorboard")
     GTEST_SKIP() << "writes no file of that name";
   const auto sink = make("/dev/full");
@@ -201,16 +200,16 @@ INSTANTIATE_TEST_SUITE_P(All,
                          testing::ValuesIn(sink_plugins().begin(), sink_plugins().end()),
                          [](const auto& param) { return std::string{param.param->name}; });
 
-TEST(MakeSink, an_unknown_name_is_an_error_with_the_nearest) {
-  const auto made = make_sink("tensorbord", RunInfo{});
+TEST(MakeSink, an_unknown_name_suggests_the_nearest) {
+  const auto made = make_sink("tensorbord", RunContext{});
   ASSERT_FALSE(made);
   EXPECT_THAT(made.error().message, HasSubstr("did you mean tensorboard"));
 }
 
-TEST(MetricsEndpoint, beyond_the_loopback_it_wants_a_token) {
-  EXPECT_FALSE(make_sink("metrics_endpoint:0.0.0.0:0", RunInfo{}));
-  EXPECT_TRUE(make_sink("metrics_endpoint:0.0.0.0:0#secret", RunInfo{}));
-  EXPECT_FALSE(make_sink("metrics_endpoint:127.0.0.1:99999", RunInfo{}));
+TEST(MetricsEndpoint, needs_a_token_beyond_loopback) {
+  EXPECT_FALSE(make_sink("metrics_endpoint:0.0.0.0:0", RunContext{}));
+  EXPECT_TRUE(make_sink("metrics_endpoint:0.0.0.0:0#secret", RunContext{}));
+  EXPECT_FALSE(make_sink("metrics_endpoint:127.0.0.1:99999", RunContext{}));
 }
 
 }  // namespace

@@ -11,18 +11,18 @@
 namespace flopmeter {
 
 /// The run of FlagScale's documentation: eight devices, 42.5 GB.
-inline RunInfo sample_run(const std::string& directory) {
-  RunInfo run;
+inline RunContext sample_run(const std::string& directory) {
+  RunContext run;
   run.directory = directory;
-  run.run_id = "0123456789abcdef";
-  run.stamp = "20240129_103000";
-  run.model = "llama-2-7b";
-  run.convention = "model-v1";
-  run.peaks.device = "A100";
-  run.peaks.source = "catalog";
-  run.peaks.set(Dtype::bf16, {312e12});
-  run.world_size = 8;
-  run.data_parallel = 8;
+  run.metadata.run_id = "0123456789abcdef";
+  run.metadata.stamp = "20240129_103000";
+  run.metadata.model = "llama-2-7b";
+  run.metadata.convention = "model-v1";
+  run.metadata.peaks.device = "A100";
+  run.metadata.peaks.source = "catalog";
+  run.metadata.peaks.set(Dtype::bf16, {312e12});
+  run.metadata.world_size = 8;
+  run.metadata.data_parallel = 8;
   return run;
 }
 
@@ -45,8 +45,6 @@ inline StepRecord sample_step(std::int64_t step) {
   record.convention = "model-v1";
   record.mfu = 31.335e12 / 0.25 / 312e12;
   record.hfu = 41.78e12 / 0.25 / 312e12;
-  record.mfu_window = record.mfu;
-  record.mfu_run = record.mfu;
   record.phases[static_cast<std::size_t>(Phase::data)] = Seconds{0.01};
   record.phases[static_cast<std::size_t>(Phase::forward)] = Seconds{0.08};
   record.phases[static_cast<std::size_t>(Phase::backward)] = Seconds{0.15};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FlagScale's seven flags: each changes what is seen of a run."""
+"""The seven FlagScale flags: each one changes the output."""
 
 import json
 
@@ -14,14 +14,14 @@ def text_log(directory):
     return only(directory, "perf_metrics_*.log").read_text()
 
 
-def test_enable_perf_monitor_switches_all_of_it(example, tmp_path):
+def test_enable_perf_monitor_turns_everything_on_or_off(example, tmp_path):
     example(tmp_path / "off", "--steps", 10, "--no-enable-perf-monitor")
     example(tmp_path / "on", "--steps", 10, "--enable-perf-monitor")
     assert not (tmp_path / "off").exists()
     assert {path.name.split("_2")[0] for path in (tmp_path / "on").glob("perf_*")} == {"perf_metrics", "perf_summary", "perf_realtime.log"}
 
 
-def test_perf_log_interval_is_the_distance_of_rows(example, tmp_path):
+def test_perf_log_interval_is_the_interval_of_rows(example, tmp_path):
     for interval in (5, 10):
         directory = tmp_path / str(interval)
         done = example(directory, "--steps", 20, "--perf-log-interval", interval, "--perf-console-output")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each file that the monitor writes, read by the tool its users read it with."""
+"""Reads each file of the monitor with the tool that users read it with."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def test_the_sample_of_flagscale_runs_on_the_summary(run_directory, monkeypatch)
     assert statistics["min_tflops_per_gpu"] <= statistics["avg_tflops_per_gpu"] <= statistics["max_tflops_per_gpu"]
 
 
-def test_the_text_log_has_one_row_an_interval(run_directory):
+def test_the_text_log_has_one_row_per_interval(run_directory):
     text = only(run_directory, "perf_metrics_*.log").read_text()
     rows = re.findall(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (\d+) ", text, re.M)
     assert rows == [str(i) for i in range(10, 101, 10)]
@@ -94,7 +94,7 @@ def test_promtool_accepts_the_metrics(run_directory):
 
 
 def test_hostile_names_stay_text_for_every_reader(example, tmp_path):
-    name = 'a\nb"c\\d\x1b[2J</script>{{x}}\udcff' + 1000 * "x"  # \udcff: a byte that is no UTF-8
+    name = 'a\nb"c\\d\x1b[2J</script>{{x}}\udcff' + 1000 * "x"  # \udcff: a byte that is not UTF-8
     outputs = ["--perf-breakdown", "--tensorboard", "--perf-csv", "--perf-sink", "training_log"]
     done = example(
         tmp_path, "--steps", 30, *outputs, "--perf-prometheus-file", tmp_path / "metrics.prom", "--perf-run-id", name,

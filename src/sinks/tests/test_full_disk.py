@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk that is really full, and later is not: the run ends well, says so once an output, and writes on."""
+"""A disk that is full for some time: the run finishes, reports each output once, and resumes writing."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from conftest import find_example, only
 
-# All but 48 KiB of it is taken; the space comes back while the run goes on.
+# All but 48 KiB are in use; the space is freed during the run.
 SCRIPT = """
 set -e
 mount -t tmpfs -o size=3m none "$1/disk"
@@ -20,7 +20,7 @@ cp -r "$1/disk/run" "$1/run"
 """
 
 
-def test_a_full_disk_is_said_once_and_written_to_again_when_it_is_not(tmp_path):
+def test_a_full_disk_is_reported_once_and_writing_resumes(tmp_path):
     namespace = ["unshare", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*namespace, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode:
         pytest.skip("a small disk cannot be mounted here")

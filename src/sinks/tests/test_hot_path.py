@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step costs the training thread: no system call, shown by tracing it, and few instructions, counted by callgrind."""
+"""The cost of a step on the training thread: no system call (strace) and few instructions (callgrind)."""
 
 import re
 import shutil
@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-STEPS = 2000  # that the program takes when it is asked to be negative
-MOST_INSTRUCTIONS = 4000  # of begin, six phase marks and end
+STEPS = 2000  # of the program in quiet mode
+MOST_INSTRUCTIONS = 4000  # for begin, six phase marks, and end
 
 
 @pytest.fixture

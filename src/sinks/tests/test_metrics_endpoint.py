@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live /metrics endpoint, asked by curl and promtool, and flooded by clients that never finish."""
+"""The live /metrics endpoint with curl, promtool, and a flood of clients that never finish."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def start(directory, *arguments):
 
 
 def curl(port, *arguments, path="/metrics"):
-    """Status, headers and body of one answer."""
+    """Status, headers, and body of one response."""
     command = ["curl", "-s", "-i", "--max-time", "10", "--path-as-is", *arguments, f"http://127.0.0.1:{port}{path}"]
     done = subprocess.run(command, capture_output=True)
     head, _, body = done.stdout.decode().partition("\r\n\r\n")
@@ -50,7 +50,7 @@ def steps(text):
     return int(re.search(r"^flopmeter_steps_total\{.*\} (\d+)$", text, re.M)[1])
 
 
-def test_promtool_accepts_what_is_served_live(port):
+def test_promtool_accepts_the_live_metrics(port):
     status, head, body = curl(port)
     assert status == 200
     assert "text/plain; version=0.0.4" in head
@@ -79,7 +79,7 @@ def test_promtool_accepts_what_is_served_live(port):
         (404, "//etc/passwd", []),
     ],
 )
-def test_only_what_is_harmless_is_answered(port, status, path, arguments):
+def test_only_harmless_requests_are_answered(port, status, path, arguments):
     found, head, body = curl(port, *arguments, path=path)
     assert found == status, head
     assert "access-control-allow" not in head.lower()
@@ -93,7 +93,7 @@ def test_headers_keep_a_browser_safe(port):
     assert curl(port, "-I")[0] == 200  # HEAD
 
 
-def test_there_is_no_server_unless_asked_for(tmp_path):
+def test_the_server_is_off_by_default(tmp_path):
     process = start(tmp_path)
     try:
         while not list(tmp_path.glob("records_*")):
@@ -105,7 +105,7 @@ def test_there_is_no_server_unless_asked_for(tmp_path):
         process.wait()
 
 
-def test_beyond_the_loopback_a_token_is_needed(example, tmp_path):
+def test_addresses_beyond_loopback_need_a_token(example, tmp_path):
     done = example(tmp_path, "--steps", 3, "--perf-metrics-address", "0.0.0.0:0", check=False)
     assert done.returncode == 2 and "token" in done.stderr
     number = free_port()
@@ -125,7 +125,7 @@ def test_beyond_the_loopback_a_token_is_needed(example, tmp_path):
         process.wait()
 
 
-def test_a_taken_port_is_said_and_the_run_goes_on(example, tmp_path):
+def test_a_port_in_use_is_reported_and_the_run_continues(example, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -138,7 +138,7 @@ def status_of(pid, key):
     return int(re.search(rf"^{key}:\s+(\d+)", open(f"/proc/{pid}/status").read(), re.M)[1])
 
 
-def test_a_flood_of_slow_clients_hurts_nobody(tmp_path):
+def test_a_flood_of_slow_clients_is_harmless(tmp_path):
     number = free_port()
     process = start(tmp_path, "--perf-metrics-address", f"127.0.0.1:{number}")
     clients = []
@@ -158,11 +158,11 @@ def test_a_flood_of_slow_clients_hurts_nobody(tmp_path):
                 try:
                     client.send(b"x")
                 except OSError:
-                    pass  # dropped, as it should be
+                    pass  # dropped, as intended
         assert status_of(process.pid, "VmRSS") - before <= 4096  # KiB
         assert status_of(process.pid, "Threads") == 3  # training, writer, server
         deadline = time.time() + 30
-        while curl(number)[0] != 200:  # in time the slow ones are gone
+        while curl(number)[0] != 200:  # after a while the slow clients are gone
             assert time.time() < deadline
             time.sleep(0.2)
         first = steps(curl(number)[2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a run writes, and that a machine set to German changes nothing of it."""
+"""The size of a run, and the independence of its numbers from a German locale."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 FLAGSCALE_STEP_SECONDS = 0.25  # of its documentation's sample
 
 
-def test_an_hour_at_flagscales_defaults_is_ten_to_fifty_megabytes(example, tmp_path):
+def test_an_hour_with_flagscale_defaults_takes_10_to_50_megabytes(example, tmp_path):
     def written(steps):
         directory = tmp_path / str(steps)
         example(directory, "--steps", steps, "--enable-perf-monitor", "--perf-memory-tracking", "--perf-breakdown")

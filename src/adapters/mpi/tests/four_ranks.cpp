@@ -106,7 +106,7 @@ void check_broadcast(const std::string& directory) {
     expect(records.size() == steps, "the number of records");
     for (const StepRecord& record : records) {
       expect(record.model_flops == Flops{1'000'000}, "a broadcast value");
-      expect(record.flops_source == FlopsProvenance::received, "its source");
+      expect(record.flops_source == FlopsProvenance::broadcast, "its source");
     }
   }
 }

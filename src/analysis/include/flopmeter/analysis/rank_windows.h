@@ -32,7 +32,7 @@ struct RankWindows {
 /// Sums a rank's train steps up, in any order; keeps the newest windows.
 class WindowSums {
  public:
-  WindowSums(const RunDescription& run, int rank, int window_steps);
+  WindowSums(const RunMetadata& run, int rank, int window_steps);
 
   void add(const StepRecord& record);
   [[nodiscard]] RankWindows windows() const;

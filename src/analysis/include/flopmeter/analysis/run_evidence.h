@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evidence from a stored run: its records and operator profiles.
+// Evidence from a stored run.
 #pragma once
 
 #include <flopmeter/analysis/evidence.h>
 #include <flopmeter/runstore/run_directory.h>
 
+#include <cstddef>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace flopmeter {
 
@@ -23,11 +21,5 @@ Evidence read_evidence(const RunDirectory& run, const EvidenceOptions& options =
 
 /// Totals of one rank over all starts; a step that a restart repeated counts as it was done last.
 StepTotals read_totals(const RunDirectory& run, int rank);
-
-/// All operator profiles of a rank, oldest first; damaged lines are skipped.
-std::vector<OpProfile> read_profiles(const RunDirectory& run, int rank);
-
-/// One line of a profile file; empty if it is damaged.
-std::optional<OpProfile> parse_op_profile(std::string_view line);
 
 }  // namespace flopmeter

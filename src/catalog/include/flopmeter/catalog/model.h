@@ -5,8 +5,8 @@
 // description.
 #pragma once
 
-#include <flopmeter/catalog/batch.h>
 #include <flopmeter/catalog/operations.h>
+#include <flopmeter/core/batch.h>
 
 #include <array>
 #include <cstdint>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <flopmeter/core/json_writer.h>
-
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace flopmeter {
+
+class JsonWriter;
 
 /// Time of a cause that a recommendation saves.
 struct Saving {

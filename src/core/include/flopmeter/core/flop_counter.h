@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlopCounter: the seam through which a framework's adapter tells what ran.  Totals are cumulative
-// and taken modulo 2^64: the difference of two snapshots is exact however long the process lives.
+// FlopCounter: the interface through which the adapter of a framework reports what ran.  Totals are
+// cumulative modulo 2^64, so the difference of two snapshots is always exact.
 #pragma once
 
+#include <flopmeter/core/attention_pairs.h>
 #include <flopmeter/core/dtype.h>
 #include <flopmeter/core/op_profile.h>
 
@@ -18,39 +19,26 @@ namespace flopmeter {
 enum class Pass : std::uint8_t { forward, backward, recompute };
 inline constexpr std::size_t pass_count = 3;
 
-/// How much is known of which (query, key) pairs attention really used.
-enum class AttentionPairs : std::uint8_t {
-  none,     ///< no attention was seen
-  exact,    ///< every mask was known (causal flag, lengths, or no mask at all)
-  full,     ///< all pairs were counted because a mask tensor or plain matmuls hid the mask
-  unknown,  ///< lengths live on the device
-};
-
-constexpr std::string_view to_string(AttentionPairs pairs) {
-  constexpr auto names = std::to_array<std::string_view>({"none", "exact", "full", "unknown"});
-  return names[static_cast<std::size_t>(pairs)];
-}
-
 struct FlopTotals {
   /// FLOPs that ran, by compute dtype and pass.
   std::array<std::array<std::uint64_t, pass_count>, dtype_count> executed{};
-  /// The same work as a model needs it: attention's backward is twice its forward, whatever the
-  /// kernel repeats.
+  /// The same work as the model needs it: the backward pass of attention is twice its forward pass,
+  /// even if the kernel repeats work.
   std::array<std::array<std::uint64_t, pass_count>, dtype_count> model{};
-  std::uint64_t calls = 0;  ///< operations counted: what the counting itself cost follows from it
-  std::uint64_t unsupported_op_calls = 0;  ///< seen, but their arguments had no flop_cost
-  /// Model FLOPs, recompute left out, of work that every rank of a tensor-parallel group does
-  /// alike.
+  std::uint64_t calls = 0;  ///< operations counted, from which the cost of counting follows
+  std::uint64_t unsupported_op_calls = 0;  ///< seen, but without a FLOP cost for their arguments
+  /// Model FLOPs, without recomputation, of work that every rank of a tensor-parallel group
+  /// repeats.
   std::uint64_t replicated = 0;
-  /// Calls of attention by what was known of their pairs, by AttentionPairs.
+  /// Calls of attention, by AttentionPairs.
   std::array<std::uint64_t, 4> attention_calls{};
 };
 
-/// Work done between two snapshots of one source.
+/// Work between two snapshots of one counter.
 FlopTotals operator-(const FlopTotals& after, const FlopTotals& before);
 
-/// Implemented by adapters.  snapshot() may be called from any thread, neither locks out the
-/// operations it counts nor allocates.
+/// Implemented by adapters.  Any thread may call snapshot(); it neither blocks the counted
+/// operations nor allocates.
 class FlopCounter {
  public:
   FlopCounter() = default;
@@ -62,15 +50,15 @@ class FlopCounter {
 
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual FlopTotals snapshot() const = 0;
-  /// Counting on or off; off costs one load an operation.
+  /// Turns counting on or off; off costs one load per operation.
   virtual void enable(bool on) = 0;
-  /// Nanoseconds that counting one operation costs, calibrated by the adapter.
+  /// Nanoseconds that counting one operation takes, calibrated by the adapter.
   [[nodiscard]] virtual double nanoseconds_per_call() const = 0;
 
-  /// Starts to watch every operator, which is slow; false where that is not possible (another
-  /// profile runs, or the source cannot).
+  /// Starts to profile every operator, which is slow; false if that is impossible (another profile
+  /// runs, or the counter has no profiler).
   virtual bool begin_profile() { return false; }
-  /// Ends it and tells what ran since begin_profile().
+  /// Ends the profile and returns it.
   virtual std::optional<OpProfile> end_profile() { return std::nullopt; }
 };
 

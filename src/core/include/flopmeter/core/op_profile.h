@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a profile of one step saw: every operator, with its own time.  Adapters make it, the monitor
-// stores it, the diagnosis and the roofline read it.
+// OpProfile: the operators of one profiled step with their own times.  Adapters create it, the
+// monitor stores it, and the analysis reads it.
 #pragma once
 
-#include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/phase.h>
 #include <flopmeter/core/units.h>
 
@@ -66,8 +65,5 @@ struct OpProfile {
 
   [[nodiscard]] Seconds self_time(OpKind kind) const;
 };
-
-/// One line of a profile file; all but the `most` longest rows are added up by kind and phase.
-void write_json(JsonWriter& json, const OpProfile& profile, std::size_t most = 200);
 
 }  // namespace flopmeter

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace flopmeter {
 
-/// What a training loop is doing.  Every nanosecond of a step belongs to exactly one of these.
+/// What a training loop does.  Every nanosecond of a step belongs to exactly one of these.
 enum class Phase : std::uint8_t {
   data,
   forward,
@@ -35,9 +34,5 @@ constexpr std::string_view to_string(Phase phase) {
                                                           "other"});
   return names[static_cast<std::size_t>(phase)];
 }
-
-/// The phase that the training thread is in: written by the monitor, read by adapters to attribute
-/// what they count.
-std::atomic<Phase>& current_phase();
 
 }  // namespace flopmeter

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sink: the seam behind which every output format lives.
+// Sink: the interface of every output format.
 #pragma once
 
 #include <flopmeter/core/finding.h>
-#include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/result.h>
+#include <flopmeter/core/run_metadata.h>
 #include <flopmeter/core/step_record.h>
 
 #include <cstdint>
@@ -17,32 +17,27 @@
 
 namespace flopmeter {
 
-/// What a sink is told once, before the first record.
-struct RunInfo {
+/// The run as the sinks of one process see it.
+struct RunContext {
+  RunMetadata metadata;
   std::string directory;
-  std::string run_id;  ///< shared by all ranks of a run
-  std::string stamp;   ///< YYYYmmdd_HHMMSS of this start
-  std::string model;
-  std::string convention;
-  PeakTable peaks;
   int rank = 0;
-  int world_size = 1;
-  int data_parallel =
-      1;  ///< ranks that work on different samples; totals of samples and tokens scale with it
-  bool equal_ranks = true;  ///< the layout gives all ranks the same work: one's count tells all
-  std::optional<int> role;  ///< where not all ranks can be compared: those that this one can
   int local_rank = 0;
-  std::string host;  ///< empty: not known
-  int log_interval = 10;
+  std::string host;         ///< empty: unknown
+  std::optional<int> role;  ///< set if only ranks of the same role can be compared
+  bool equal_ranks = true;  ///< all ranks do the same work: totals scale with the world size
   std::int64_t disk_limit_bytes = std::int64_t{256} << 20U;  ///< of each growing file
   bool breakdown = false;                                    ///< show phases
   bool memory = true;                                        ///< show memory
-  bool zero_unmeasured =
-      false;  ///< write 0 where MFU was not measured, for readers that expect a number
+  bool zero_unmeasured = false;  ///< write 0 for an unknown MFU, for readers that need a number
+
+  [[nodiscard]] int world_size() const { return metadata.world_size.value_or(1); }
+  [[nodiscard]] int data_parallel() const { return metadata.data_parallel.value_or(1); }
+  [[nodiscard]] int log_interval() const { return metadata.log_interval.value_or(10); }
 };
 
-/// Receives finished steps.  Called from one thread at a time.  Reports failure by its result;
-/// whoever drives it catches what still escapes, so that no sink can end a training run.
+/// Receives finished steps.  Called from one thread at a time.  Reports failure by its result; the
+/// caller also catches exceptions, so that no sink can end a training run.
 class Sink {
  public:
   Sink() = default;
@@ -54,7 +49,7 @@ class Sink {
 
   virtual Result<void> write(const StepRecord& record) = 0;
   virtual Result<void> flush() { return {}; }
-  /// What is known to cost MFU has changed; largest first, empty where nothing does any more.
+  /// The causes of lost MFU changed; largest first, empty if there are none.
   virtual Result<void> found(const std::vector<Finding>& findings) {
     (void)findings;
     return {};
@@ -66,11 +61,11 @@ class Sink {
   }
 };
 
-/// How a kind of sink is named, described and made.
+/// How a kind of sink is named, described, and made.
 struct SinkPlugin {
   std::string_view name;  ///< the part before the colon in `--sink name:target`
   std::string_view help;
-  Result<std::unique_ptr<Sink>> (*make)(const RunInfo& run, std::string_view target) = nullptr;
+  Result<std::unique_ptr<Sink>> (*make)(const RunContext& run, std::string_view target) = nullptr;
 };
 
 }  // namespace flopmeter

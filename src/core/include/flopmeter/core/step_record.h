@@ -1,105 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepRecord: everything known about one training step, and the list that names its fields.  Every
-// sink, the metric reference, the Prometheus help text and the dashboard follow from that list.
+// StepRecord: everything known about one step.  step_fields.h lists its fields for all outputs.
 #pragma once
 
-#include <flopmeter/core/flop_counter.h>
+#include <flopmeter/core/attention_pairs.h>
+#include <flopmeter/core/dtype.h>
+#include <flopmeter/core/fixed_batch.h>
 #include <flopmeter/core/phase.h>
 #include <flopmeter/core/units.h>
 
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <variant>
 
 namespace flopmeter {
 
-/// Where a record's FLOPs came from.
+/// Where a record's FLOPs come from.
 enum class FlopsProvenance : std::uint8_t {
   none,        ///< unknown
-  counted,     ///< the op stream of this very step
-  calibrated,  ///< estimate corrected by an earlier count of the same shapes
-  estimate,    ///< from the model's configuration
-  hardware,    ///< hardware counters: a hardware figure, not a model's
-  received,    ///< measured by rank 0 and broadcast
-  given,       ///< by the caller
+  counted,     ///< the op stream of this step
+  calibrated,  ///< an estimate corrected by an earlier count of the same shapes
+  estimate,    ///< the model's configuration
+  hardware,    ///< hardware counters: hardware FLOPs only
+  broadcast,   ///< measured by rank 0 and broadcast
+  user,        ///< stated by the caller
 };
+inline constexpr std::size_t flops_provenance_count = 7;
 
-/// Steps that would spoil an average are tagged and kept out of it.
+/// The kind of a record.  Averages use `train` only.
 enum class StepTag : std::uint8_t { train, profile, compile, evaluation, checkpoint, generation };
+inline constexpr std::size_t step_tag_count = 6;
+
+/// Which clock measured the step and its phases.
+enum class TimeSource : std::uint8_t { unknown, host, device };
+inline constexpr std::size_t time_source_count = 3;
 
 std::string_view to_string(FlopsProvenance source);
 std::string_view to_string(StepTag tag);
+std::string_view to_string(TimeSource source);
 
-/// One finished step of one rank.  Trivially copyable: it passes through a fixed ring.  A quantity
-/// that was not measured is empty, never zero or -1.
+/// One finished step of one rank.  It passes through a fixed ring: copying it neither allocates nor
+/// throws.  A quantity that was not measured is empty, never 0 or -1.  Text points at memory that
+/// lasts as long as the process (see static_text.h).
 struct StepRecord {
   std::int64_t step = 0;
-  std::int64_t process_step = 0;  ///< optimizer steps this process has finished before this one
-  std::int32_t epoch = -1;        ///< negative: the loop did not say
+  std::int64_t process_step = 0;  ///< optimizer steps that this process finished before
+  std::int32_t epoch = -1;        ///< negative: unknown
   std::int32_t rank = 0;
   std::int32_t world_size = 1;     ///< ranks of the run
-  std::int32_t data_parallel = 1;  ///< of them, those that work on different samples
-  std::int32_t devices = 1;        ///< devices this record's work ran on
-  std::int32_t micro_batches = 1;  ///< forward/backward passes accumulated into the step
+  std::int32_t data_parallel = 1;  ///< ranks that process different samples
+  std::int32_t devices = 1;        ///< devices that this record's work ran on
+  std::int32_t micro_batches = 1;  ///< forward and backward passes accumulated into the step
   double time_unix = 0;            ///< end of the step, seconds since 1970
   Seconds step_seconds;
   StepTag tag = StepTag::train;
-  std::string_view stage;  ///< part of the run that the loop names; points at static text
+  std::string_view stage;  ///< set by the program, such as "rollout"; empty: none
 
   std::optional<std::int64_t> samples;
-  std::optional<std::int64_t> tokens;         ///< real tokens
+  std::optional<std::int64_t> tokens;         ///< without padding
   std::optional<std::int64_t> padded_tokens;  ///< with padding
   std::optional<std::int64_t> visual_tokens;
-  /// The batch's shape as to_text(BatchShape) writes it; valid while a sink is called, else empty.
-  std::string_view batch;
+  FixedBatch batch;
 
-  std::optional<Flops> model_flops;      ///< MFU's numerator
-  std::optional<Flops> hardware_flops;   ///< HFU's numerator
-  std::optional<Flops> recompute_flops;  ///< part of hardware_flops
-  /// Part of model_flops that another rank of the tensor-parallel group counts as its own.
-  std::optional<Flops> replicated_flops;
-  /// Model and hardware FLOPs by compute dtype; they sum to the two above where those are known.
+  std::optional<Flops> model_flops;       ///< numerator of MFU
+  std::optional<Flops> hardware_flops;    ///< numerator of HFU
+  std::optional<Flops> recompute_flops;   ///< part of hardware_flops
+  std::optional<Flops> replicated_flops;  ///< part of model_flops that another rank counts too
+  std::optional<Flops> bounded_flops;     ///< part of model_flops that is an upper bound
+  /// By compute dtype; they sum to model_flops and hardware_flops if those are known.
   std::array<std::uint64_t, dtype_count> model_flops_by_dtype{};
   std::array<std::uint64_t, dtype_count> hardware_flops_by_dtype{};
   FlopsProvenance flops_source = FlopsProvenance::none;
-  std::string_view flops_note;           ///< why the FLOPs have this source; points at static text
-  std::optional<Flops> counted_flops;    ///< the count, where another source is shown in its place
-  std::optional<Flops> estimated_flops;  ///< model FLOPs by the estimator, where there is one
-  std::optional<double> counter_flops_per_second;  ///< by hardware counters: not a model's figure
+  std::string_view flops_note;           ///< why the FLOPs have this source
+  std::optional<Flops> counted_flops;    ///< the count, if another source is shown instead
+  std::optional<Flops> estimated_flops;  ///< model FLOPs of the estimator
+  std::optional<double> counter_flops_per_second;  ///< of hardware counters
   AttentionPairs attention_pairs = AttentionPairs::none;
-  std::string_view convention;                  ///< of model_flops; points at static text
-  std::optional<std::int64_t> calibration_age;  ///< steps since the measurement this one leans on
+  std::string_view convention;                  ///< of model_flops
+  std::optional<std::int64_t> calibration_age;  ///< steps since the measurement in use
   std::optional<double> calibration_error;      ///< measured over estimated, minus one
   std::optional<std::uint64_t> unsupported_op_calls;
+  std::optional<double> coverage;  ///< time in supported operators over compute time, 0 to 1
 
   std::optional<double> mfu;
   std::optional<double> hfu;
-  std::optional<double> mfu_window;  ///< over the last log interval
-  std::optional<double> mfu_run;     ///< over the whole run, tagged steps left out
-  std::optional<double> tflops_per_device_window;
-  std::optional<double> tflops_per_device_run;
-  std::optional<double> tokens_per_second_window;
-  std::optional<double> tokens_per_second_run;
-  std::optional<Seconds>
-      inter_step_seconds;              ///< from the end of the step before to the start of this one
-  std::optional<Seconds> run_seconds;  ///< since the run's first start, restarts included
-  std::optional<Seconds> productive_seconds;  ///< train steps of the run that were not done twice
+  std::optional<Seconds> inter_step_seconds;  ///< of the step, before its first event
+  std::optional<Seconds> run_seconds;         ///< since the first start of the run
+  std::optional<Seconds> productive_seconds;  ///< in train steps that were not repeated
 
+  TimeSource time_source = TimeSource::unknown;
   std::array<std::optional<Seconds>, phase_count> phases{};
+  std::optional<Seconds> host_seconds;  ///< of the step by the host clock, if device time is shown
+  std::array<std::optional<Seconds>, phase_count> host_phases{};
+  std::optional<Seconds> device_idle_min_seconds;  ///< proven bounds of the device's idle time
+  std::optional<Seconds> device_idle_max_seconds;
+  std::optional<Seconds> queue_lag_seconds;  ///< device time minus host time at the step's end
   std::optional<Seconds> overlapped_communication;
-  std::optional<std::int64_t> data_wait_samples;  ///< looks at the process while it waited for data
-  std::optional<std::int64_t> data_wait_busy_samples;  ///< those in which it or a loader worker ran
+  std::optional<Seconds> exposed_communication_seconds;
+  std::optional<Seconds> exposed_copy_seconds;
+  std::optional<Seconds> synchronization_seconds;  ///< host time blocked on the device
+  std::optional<std::int64_t> synchronizations;
+  std::optional<std::int64_t> data_wait_samples;       ///< of the process while it waited for data
+  std::optional<std::int64_t> data_wait_busy_samples;  ///< in which it or a loader worker ran
+
   std::optional<std::int64_t> memory_rss_bytes;
   std::optional<std::int64_t> memory_rss_peak_bytes;
   std::optional<std::int64_t> memory_device_bytes;
   std::optional<std::int64_t> memory_device_peak_bytes;
   std::optional<std::int64_t> memory_device_reserved_bytes;
 
-  std::optional<double> gpu_utilization;  ///< as the GPU itself has it, in the last moments
+  std::optional<double> gpu_utilization;
   std::optional<double> gpu_tensor_active;
   std::optional<double> gpu_dram_active;
   std::optional<double> gpu_power_watts;
@@ -111,48 +122,10 @@ struct StepRecord {
   std::optional<double> grad_norm;
   std::optional<double> learning_rate;
 
-  std::optional<Seconds> monitor_seconds;  ///< what watching this step cost the training thread
-  std::optional<Seconds> writer_seconds;   ///< processor time of the writing thread for this record
-  std::uint64_t dropped_records = 0;       ///< lost so far because a ring was full
-  std::uint64_t failed_writes = 0;         ///< writes that sinks reported as failed so far
+  std::optional<Seconds> monitor_seconds;  ///< of the training thread, spent in the monitor
+  std::optional<Seconds> writer_seconds;   ///< CPU time of the writer thread for this record
+  std::uint64_t dropped_records = 0;       ///< so far, because the ring was full
+  std::uint64_t failed_writes = 0;         ///< of all sinks so far
 };
-
-/// How a field's value is meant, and so how it is shown.
-enum class Unit : std::uint8_t {
-  none,
-  count,
-  seconds,
-  unix_time,
-  flops,
-  teraflops_per_second,
-  per_second,
-  ratio,
-  bytes
-};
-std::string_view to_string(Unit unit);
-
-/// A value as sinks see it; monostate where it was not measured.
-using FieldValue = std::variant<std::monostate, WideInt, double, std::string_view>;
-
-/// Describes one value of a record.
-struct Field {
-  std::string_view group;  ///< empty, or the object it is nested in ("phases")
-  std::string_view name;   ///< snake_case, the same in every sink; unique together with the group
-  Unit unit = Unit::none;
-  std::string_view help;  ///< one sentence, without a full stop
-  FieldValue (*read)(const StepRecord&) = nullptr;
-  /// Puts a value back, as a reader of stored records does; false where it is not of the field's
-  /// kind.  Null for a field that follows from others.
-  bool (*set)(StepRecord&, const FieldValue&) = nullptr;
-};
-
-/// All fields, in the order in which sinks write them.
-std::span<const Field> step_fields();
-
-/// The field `name` (or "group.name"); null where there is none.
-const Field* find_step_field(std::string_view name);
-
-/// The value as a double where it is a number.
-std::optional<double> as_number(const FieldValue& value);
 
 }  // namespace flopmeter

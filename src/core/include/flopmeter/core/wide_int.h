@@ -5,8 +5,8 @@
 // program.
 #pragma once
 
+#include <iosfwd>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace flopmeter {

@@ -49,7 +49,7 @@ struct Connections {
   int devices = 1;          ///< number of devices that this rank uses
   std::function<DeviceMemory()> device_memory;  ///< called on the writing thread
   std::vector<std::unique_ptr<Sink>> sinks;     ///< in addition to those of the options
-  std::string run_json_extra;                   ///< JSON object about model and layout for run.json
+  ModelSource model_source;  ///< stored in run.json, so that the run can be recounted
   std::function<void(const std::string&)>
       warn;  ///< gets one line of text, each kind at most once; default: stderr
   Clock clock;

@@ -31,7 +31,7 @@ std::string_view to_string(TrainingPhase phase);
 
 struct Options {
   bool enabled = true;
-  std::string directory = "logs/perf_monitor";
+  std::string directory;  ///< empty: as choose_run_directory() has it
   int log_interval = 10;
   bool console = true;
   bool memory = true;

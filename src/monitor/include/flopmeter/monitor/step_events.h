@@ -27,7 +27,7 @@ struct StepInput {
   StepTag tag = StepTag::train;
   std::span<const std::int64_t> sequence_lengths{};  ///< real length of each sequence
   std::int64_t padded_length = 0;
-  std::span<const ImageShape> images{};
+  std::span<const ImageGrid> images{};
   std::optional<Flops> flops{};  ///< the caller's own figure, used as it is
   Dtype flops_dtype = Dtype::bf16;
 };

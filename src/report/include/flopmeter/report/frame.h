@@ -20,7 +20,7 @@ struct FrameSize {
 };
 
 struct FrameContent {
-  const RunDescription& run;
+  const RunMetadata& run;
   const LiveTotals& totals;
   const std::vector<Finding>& findings;  ///< largest first
   double now_unix = 0;

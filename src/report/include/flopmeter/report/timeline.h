@@ -4,7 +4,7 @@
 // as their mean, lowest and highest value, so that no spike is lost however long the run is.
 #pragma once
 
-#include <flopmeter/core/step_record.h>
+#include <flopmeter/core/step_fields.h>
 
 #include <cstdint>
 #include <limits>

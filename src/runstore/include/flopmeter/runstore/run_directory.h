@@ -1,41 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run directory read back: what run.json says, and which record streams there are.
+// A run directory as readers see it: its metadata and its record streams.
 #pragma once
 
-#include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/result.h>
+#include <flopmeter/core/run_metadata.h>
 #include <flopmeter/core/step_record.h>
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace flopmeter {
 
-/// What run.json says.  Text that it does not say is empty.
-struct RunDescription {
-  std::string run_id;
-  std::string stamp;  ///< of the start that wrote it
-  std::string model;
-  std::string convention;
-  std::string mode;
-  PeakTable peaks;  ///< with the device's name and where the peaks are from
-  std::optional<int> world_size;
-  std::optional<int> data_parallel;
-  std::optional<int> pipeline_parallel;
-  std::optional<int> pipeline_stride;  ///< from a rank to the one with the next layers
-  std::optional<int> devices_per_rank;
-  std::optional<int> processors;  ///< that rank 0 may use
-  std::optional<int> log_interval;
-  std::string details;  ///< further keys, as a JSON object; empty where there are none
-
-  /// Ranks of one role do the same work: the stage of a pipeline.
-  [[nodiscard]] int role(int rank) const;
-};
-
-/// One record stream: what one rank wrote from one start on.
+/// One record stream: the records that one rank wrote in one start.
 struct RankFile {
   int rank = 0;
   std::string stamp;  ///< YYYYmmdd_HHMMSS; restarts have several
@@ -44,22 +22,22 @@ struct RankFile {
 
 struct RunDirectory {
   std::string path;
-  RunDescription description;
-  std::string note;             ///< why run.json could not be read; empty where it could
+  RunMetadata metadata;
+  std::string note;             ///< why run.json could not be read; empty: it could
   std::vector<RankFile> files;  ///< by rank, then stamp
 
-  /// All ranks that have a stream, in order.
+  /// The ranks that have a stream, in order.
   [[nodiscard]] std::vector<int> ranks() const;
   /// The streams of one rank, oldest start first.
   [[nodiscard]] std::vector<RankFile> files_of(int rank) const;
 };
 
-/// Reads run.json and lists the streams; opens none of them.  A directory without a readable
-/// run.json is still a run where it has streams.
+/// Reads run.json and lists the streams.  A directory without a readable run.json is a run if it
+/// has streams.  A run of another version of flopmeter is an error.
 Result<RunDirectory> open_run(const std::string& path);
 
-/// The newest `most` records of a rank, oldest first, all starts together; a step that a restart
-/// did again counts as it was done last.  Unless `all`, train steps only: those that averages take.
+/// The newest `most` records of a rank over all starts, oldest first.  Of a step that a restart
+/// repeated, only the last record counts.  Train steps only, unless `all`.
 std::vector<StepRecord> read_window(const RunDirectory& run,
                                     int rank,
                                     std::size_t most = 10'000,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of output.  Each is one file in sinks/formats; dropping a file there is all it takes to
-// add one.
+// The kinds of output.  Each is one file in sinks/formats; to add one, add a file there.
 #pragma once
 
 #include <flopmeter/core/sink.h>
@@ -15,9 +14,9 @@ namespace flopmeter {
 /// All kinds, by name.
 std::span<const SinkPlugin* const> sink_plugins();
 
-/// "name" or "name:target" made ready.  A name nobody knows is an error that lists the nearest;
-/// files are opened with the first record, so that an unwritable target is the sink's trouble and
-/// never the caller's.
-Result<std::unique_ptr<Sink>> make_sink(std::string_view specification, const RunInfo& run);
+/// Makes the sink of "name" or "name:target".  An unknown name is an error that lists the nearest
+/// names.  Files are opened with the first record, so an unwritable target is an error of the sink,
+/// not of this call.
+Result<std::unique_ptr<Sink>> make_sink(std::string_view specification, const RunContext& run);
 
 }  // namespace flopmeter

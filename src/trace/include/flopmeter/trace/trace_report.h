@@ -6,6 +6,7 @@
 #pragma once
 
 #include <flopmeter/core/finding.h>
+#include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/op_profile.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/step_record.h>

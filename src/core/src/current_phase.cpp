@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/core/phase.h>
+#include <flopmeter/core/current_phase.h>
 
 namespace flopmeter {
 namespace {

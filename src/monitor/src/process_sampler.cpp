@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process_sampler.h"
+
+#include <flopmeter/core/current_phase.h>
+#include <flopmeter/telemetry/loader_activity.h>
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace flopmeter {
+namespace {
+
+constexpr std::int64_t memory_interval_ns = 100'000'000;
+
+}  // namespace
+
+void ProcessSampler::start() {
+  training_thread_ = gettid();
+}
+
+void ProcessSampler::sample_data_wait() {
+  if (current_phase().load(std::memory_order_relaxed) != Phase::data) return;
+  const auto busy = thread_or_children_run(training_thread_);
+  if (!busy) return;
+  ++data_wait_samples_;
+  if (*busy) ++data_wait_busy_samples_;
+}
+
+void ProcessSampler::fill(StepRecord& record, std::int64_t now_ns) {
+  if (data_wait_samples_ != 0) {
+    record.data_wait_samples = std::exchange(data_wait_samples_, 0);
+    record.data_wait_busy_samples = std::exchange(data_wait_busy_samples_, 0);
+  }
+  if (!with_memory_) return;
+  if (memory_read_ns_ == 0 || now_ns - memory_read_ns_ >= memory_interval_ns) {
+    memory_ = read_process_memory();
+    memory_read_ns_ = now_ns;
+  }
+  record.memory_rss_bytes = memory_.rss;
+  record.memory_rss_peak_bytes = memory_.rss_peak;
+  if (!device_memory_) return;
+  const DeviceMemory device = device_memory_();
+  record.memory_device_bytes = device.current;
+  record.memory_device_peak_bytes = device.peak;
+  record.memory_device_reserved_bytes = device.reserved;
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flopmeter/core/step_record.h>
+#include <flopmeter/monitor/monitor.h>
+#include <flopmeter/telemetry/process_memory.h>
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace flopmeter {
+
+/// Samples memory and data loading from the writer thread.
+class ProcessSampler {
+ public:
+  ProcessSampler(bool memory, std::function<DeviceMemory()> device_memory)
+      : with_memory_(memory), device_memory_(std::move(device_memory)) {}
+
+  /// Call on the training thread.
+  void start();
+  /// While the training thread waits for data: does anything prepare it, or does all wait for I/O?
+  void sample_data_wait();
+  /// Adds the samples since the last record, and the memory in use.
+  void fill(StepRecord& record, std::int64_t now_ns);
+
+ private:
+  bool with_memory_;
+  std::function<DeviceMemory()> device_memory_;
+  ProcessMemory memory_;
+  std::int64_t memory_read_ns_ = 0;
+  pid_t training_thread_ = 0;
+  std::int64_t data_wait_samples_ = 0;
+  std::int64_t data_wait_busy_samples_ = 0;
+};
+
+}  // namespace flopmeter

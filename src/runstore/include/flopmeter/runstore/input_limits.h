@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Limits of everything that is read from a run directory, which may be damaged or hostile.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace flopmeter {
+
+struct InputLimits {
+  static constexpr std::int64_t metadata_bytes = 1 << 20;
+  static constexpr std::size_t record_line_bytes = 1 << 20;
+  static constexpr std::size_t profile_line_bytes = 4 << 20;
+  static constexpr std::size_t profiles_per_rank = 1000;
+  static constexpr std::size_t profile_rows = 10'000;
+  static constexpr std::size_t shape_rates = 10'000;
+  static constexpr std::size_t depth = 64;           ///< of JSON
+  static constexpr std::size_t files = 1 << 20;      ///< in a directory
+  static constexpr int highest_rank = 10'000'000;    ///< in a file name
+  static constexpr int highest_count = 100'000'000;  ///< of ranks, devices, processors
+
+  /// The world size that a file claims, bounded by the ranks that have files: a claim alone must
+  /// not allocate memory.
+  static constexpr int world_size(int claimed, std::size_t ranks_with_files) {
+    constexpr std::size_t least = 1000;
+    const std::size_t most = std::max(least, 100 * ranks_with_files);
+    return static_cast<int>(std::min(static_cast<std::size_t>(std::max(claimed, 1)), most));
+  }
+};
+
+/// Opens a regular file for reading without following a device, a pipe, or a socket; -1 if it is
+/// not one or cannot be opened.  Never blocks.
+int open_regular_file(const std::string& path);
+
+/// Up to `most` bytes at the end of a regular file; empty if there is none.
+std::optional<std::string> read_tail(const std::string& path, std::int64_t most);
+
+}  // namespace flopmeter
