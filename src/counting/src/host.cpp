@@ -6,8 +6,8 @@
 #include "thread_counters.h"
 
 #include <flopmeter/core/communication.h>
-#include <flopmeter/core/op_profile.h>
 #include <flopmeter/core/current_phase.h>
+#include <flopmeter/core/op_profile.h>
 
 #include <dlfcn.h>
 
