@@ -5,7 +5,7 @@
 Usage: check_text.py [--count] [ROOT]
 
 Prints one line per offense as file:line and exits with status 1 if there is any. With --count, prints the number
-of banned phrases per folder instead, including the folders in PENDING, and exits with status 0.
+of banned phrases per folder instead and exits with status 0.
 """
 import argparse
 import collections
@@ -24,11 +24,6 @@ LONG_FILES = {
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(?:work|root|home|Users)/[\w.-]")
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
-# Folders that are not rewritten yet. Remove a folder when `check_text.py --count` reports 0 for it.
-PENDING = [
-    "cli", "docs/reference", "python", "src/adapters", "src/analysis", "src/core",
-    "src/monitor", "src/report", "src/runstore", "src/sinks",
-]
 # Input data, and this list itself.
 NOT_PROSE = re.compile(
     r"^LICENSE$|^tools/check_text\.py$|^tests/seeds/samples/|^tests/fuzz/.*corpus/|^src/catalog/configs/|"
@@ -138,10 +133,6 @@ def banned_phrases(name, lines):
                 yield f"{name}:{number}: banned phrase '{found[0].strip()}' (use: {use}): {line.strip()}"
 
 
-def is_pending(name):
-    return any(name == folder or name.startswith(folder + "/") for folder in PENDING)
-
-
 def check_file(name, lines):
     is_source = Path(name).suffix in SOURCE
     for number, line in enumerate(lines, 1):
@@ -154,8 +145,7 @@ def check_file(name, lines):
                f"LONG_FILES in {Path(__file__).name} with a reason")
     if name.startswith("README") and len(lines) > README_MAX_LINES:
         yield f"{name}:{len(lines)}: more than {README_MAX_LINES} lines"
-    if not is_pending(name):
-        yield from banned_phrases(name, lines)
+    yield from banned_phrases(name, lines)
 
 
 def folder_of(name):
@@ -190,8 +180,6 @@ def main():
     offenses = [offense for name, lines in texts.items() for offense in check_file(name, lines)]
     if root == own:
         offenses += [f"{name}: in LONG_FILES but not tracked" for name in LONG_FILES if name not in names]
-        offenses += [f"{folder}: in PENDING but not tracked" for folder in PENDING
-                     if not any(name == folder or name.startswith(folder + "/") for name in names)]
     print("\n".join(offenses) if offenses else f"text: {len(names)} tracked files are in order")
     return 1 if offenses else 0
 

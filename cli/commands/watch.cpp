@@ -109,7 +109,8 @@ std::function<Exit()> set_up(Arguments& app) {
   app.add_option("--interval", options->interval, "seconds between two looks")
       ->check(check_positive_number)
       ->capture_default_str();
-  app.add_flag("--once", options->once, "one frame, and done; so too where output is no terminal");
+  app.add_flag(
+      "--once", options->once, "print one frame and exit, as if the output is not a terminal");
   app.add_flag("--json", options->json, "the latest figures as JSON, once");
   return [options] { return run(*options); };
 }

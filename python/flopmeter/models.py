@@ -93,7 +93,7 @@ def stored_form(model: Any) -> dict[str, str]:
 
 
 def longest(config: Mapping[str, Any]) -> int | None:
-    """The longest sequence that a configuration speaks of."""
+    """The longest sequence that a configuration allows."""
     text = config.get("text_config") or config
     for key in _POSITIONS:
         if isinstance(text.get(key), int) and text[key] > 0:
@@ -102,7 +102,7 @@ def longest(config: Mapping[str, Any]) -> int | None:
 
 
 def find_model(model: Any) -> tuple[_flopmeter.Model, int | None]:
-    """The catalog's model, and the longest sequence where it is known.
+    """The catalog's model, and the longest sequence if it is known.
 
     ``model``: a well-known name, a ``config.json`` or a folder that holds one, a configuration as a dict or a
     Hugging Face object, or a module that has one.

@@ -30,7 +30,7 @@ _FINISH_SECONDS = 1.7  # the most that finish() takes, even if an output does no
 
 
 class StepSource(NamedTuple):
-    """Where the step tracker gets its events from, besides the marks of the loop."""
+    """Where the step tracker gets its events from, in addition to the marks of the loop."""
 
     policy: Literal["explicit", "per_optimizer_step", "framework"] = "explicit"
     model_hooks: bool = True  # on the model; False: an integration reports forward and backward
@@ -48,7 +48,7 @@ class Monitor:
     ``config``: more options from a YAML file, YAML text, or a dict.
     ``count``: False does not count operators; ``find_phases``: False records only the phases that the loop marks.
     ``mtp``: True counts layers of multi-token prediction, False excludes them; None follows the convention.
-    ``wandb``: None adds perf/* to the rows of your own run, True writes separate rows, False writes nothing.
+    ``wandb``: None adds perf/* to the rows of the user's run, True writes separate rows, False writes nothing.
     ``steps``: for integrations, see ``flopmeter.integrations.kit``.
     All other keywords are options by name, as ``flopmeter.options()`` lists them.
     """
@@ -130,7 +130,7 @@ class Monitor:
     def step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> Step:
         """Open a step for a with statement.
 
-        Besides ``tokens`` and ``samples``: ``attention_mask``, ``input_ids``, ``seq_lens``, ``image_grid_thw``,
+        In addition to ``tokens`` and ``samples``: ``attention_mask``, ``input_ids``, ``seq_lens``, ``image_grid_thw``,
         ``flops``, ``step``, ``epoch``, ``tag``, ``loss``, ``grad_norm``, ``learning_rate``.  Called without ``with``, it
         marks where a step begins and the step before it ends.  Wrong values are dropped and counted in ``status``.
         """

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hooks: the callables that torch runs in each step.  They are C functions: a steady step runs no
-// Python code of ours.  The guard of this file is Hooks::call(): whatever fails in a hook is
+// Python code from us.  The guard of this file is Hooks::call(): a failure in a hook is
 // reported once to Python, which detaches the monitor, and never reaches the user's program.
 #include "batch_inspector.h"
 #include "python_monitor.h"
@@ -88,7 +88,7 @@ class Hooks {
     take_begun_ = backward.attr("take_begun");
   }
   void set_owner_check(py::object owns) { owns_ = std::move(owns); }
-  /// For good; the adapter's hook goes too.
+  /// Permanently; the adapter's hook goes too.
   void detach() noexcept {
     active_ = false;
     watch_ = py::object{};

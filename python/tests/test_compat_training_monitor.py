@@ -90,7 +90,7 @@ def test_a_model_and_batch_size_are_measured_on_a_dummy_batch(tmp_path):
         assert entry["perf/samples_per_second"] == pytest.approx(4 / entry["perf/step_time"])
 
 
-def test_frequencies_count_effective_steps(tmp_path, train):
+def test_frequencies_count_process_steps(tmp_path, train):
     monitor = TrainingMonitor(str(tmp_path), {"training": {"gradient_accumulation_steps": 2}}, flops_profile_freq=2)
     for step in range(8):
         train()
@@ -158,7 +158,7 @@ def test_an_unknown_key_is_named_and_the_others_are_kept(tmp_path, capsys):
         ({"training_phase": "finetune", "performance_monitoring": {"measure_flops_frequency": 3}}, [0]),
     ],
 )  # fmt: skip
-def test_the_configuration_says_when_the_model_is_measured(tmp_path, config, measured, capsys):
+def test_the_configuration_states_when_the_model_is_measured(tmp_path, config, measured, capsys):
     monitor = TrainingMonitor(str(tmp_path), {"monitoring": config})
     monitor.model_ref, monitor.batch_size, monitor.seq_length = nn.Linear(WIDTH, WIDTH, bias=False), 4, 1
     for step in range(8):
@@ -250,16 +250,16 @@ def test_a_restart_adds_to_the_log(tmp_path, capfd):
 
 
 @pytest.mark.parametrize(("text", "kept"), [('[{"step": 7}]', 1), ("[]", 0), ("", 0), ('[{"step": 7', 0), ("{}", 0)])
-def test_a_log_of_another_form_is_continued_or_moved_aside(tmp_path, text, kept):
+def test_a_log_of_another_form_is_continued_or_renamed(tmp_path, text, kept):
     file = tmp_path / "training_log.json"
     file.write_text(text)
     monitor = TrainingMonitor(str(tmp_path), flops_profile_freq=0)
     monitor.log_step(0, 0, 1.0, 0.5, 1e-3)
     monitor.finish()
     assert len(log_of(monitor)) == kept + 1
-    aside = tmp_path / "training_log.json.old"
-    assert not aside.exists() or aside.read_text() == text
-    assert aside.exists() == (text in ('[{"step": 7', "{}"))
+    renamed = tmp_path / "training_log.json.old"
+    assert not renamed.exists() or renamed.read_text() == text
+    assert renamed.exists() == (text in ('[{"step": 7', "{}"))
 
 
 def test_two_monitors_in_one_folder_share_the_log(tmp_path):
@@ -323,7 +323,7 @@ def test_masks_of_any_form(tmp_path, mask, tokens, samples):
     assert entry["perf/samples_per_second"] * entry["perf/step_time"] == pytest.approx(samples)
 
 
-def test_an_unwritable_directory_is_said_and_training_goes_on(capfd):
+def test_an_unwritable_directory_is_logged_and_training_goes_on(capfd):
     monitor = TrainingMonitor("/proc/nowhere", flops_profile_freq=0)
     assert monitor.log_step(0, 0, 1.0, 0.5, 1e-3)["perf/step_time"] > 0
     monitor.finish()

@@ -51,7 +51,7 @@ def run(tmp_path_factory):
     return folder, callback, trainer
 
 
-def test_each_optimizer_step_is_one_record_with_its_micro_steps(run):
+def test_each_optimizer_step_is_one_record_with_its_micro_batches(run):
     rows = records(run[1].monitor.directory, "train")
     assert [row["step"] for row in rows] == list(range(1, STEPS + 1))
     for row in rows:
@@ -62,7 +62,7 @@ def test_flops_are_those_of_the_estimate(run):
     config = run[2].model.config.to_dict()
     sequences = BATCH * ACCUMULATED
     expected = flopmeter.estimate(config, seq_lens=[LENGTH] * sequences)["flops"]["model"]
-    # GPT-2 trains with dropout in its attention, for which the CPU has no fused kernel: pairs that the mask leaves out
+    # GPT-2 trains with dropout in its attention, for which the CPU has no fused kernel: pairs that the mask excludes
     # are computed, and so counted.
     masked_pairs = LENGTH * LENGTH - LENGTH * (LENGTH + 1) // 2
     masked = 3 * 2 * 2 * masked_pairs * config["n_embd"] * config["n_layer"] * sequences
@@ -71,7 +71,7 @@ def test_flops_are_those_of_the_estimate(run):
         assert row["model_flops"] == expected + (masked if row["attention_pairs"] == "full" else 0)
 
 
-def test_the_stored_estimate_says_how_attention_ran(run):
+def test_the_stored_estimate_states_how_attention_ran(run):
     stored = json.loads(open(f"{run[1].monitor.directory}/run.json").read())
     assert stored["model_source"]["attention"] == "eager"
 
@@ -110,7 +110,7 @@ class Slow(transformers.TrainerCallback):
 
 
 class Referring(transformers.Trainer):
-    """Runs the model once more without gradients, as a preference loss does with its reference."""
+    """Runs the model again without gradients, as a preference loss does with its reference."""
 
     def compute_loss(self, model, inputs, *args, **kwargs):
         with torch.no_grad():
@@ -158,7 +158,7 @@ def test_what_comes_with_an_epoch_is_apart_and_a_slow_reporter_is_no_wait_for_da
     assert by_epoch[0].monitor.status["misuse"] == 0
 
 
-def test_a_forward_without_gradients_is_work_but_no_micro_step(by_epoch):
+def test_a_forward_without_gradients_is_work_but_no_micro_batch(by_epoch):
     config = by_epoch[1].model.config.to_dict()
     flops = flopmeter.estimate(config, seq_lens=[LENGTH] * 4, convention="executed")["flops"]
     for row in records(by_epoch[0].monitor.directory, "train"):

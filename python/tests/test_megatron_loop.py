@@ -98,7 +98,7 @@ def test_the_wandb_that_is_handed_over_gets_rows_at_the_log_interval(start):
     iterate(range(1, 6), None, wandb)
     assert {step for step, _ in wandb.rows} <= {2, 4}
     megatron.perf_monitor_end_training(None, wandb)
-    assert wandb.rows[-1][0] == 5  # what was left
+    assert wandb.rows[-1][0] == 5  # the remaining rows
     assert {"perf/mfu", "perf/step_time", "perf/tokens_per_second"} <= set(wandb.rows[-1][1])
 
 
@@ -120,7 +120,7 @@ def test_a_writer_that_fails_ends_no_run(start, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("more", "recomputed", "says"),
+    ("more", "recomputed", "expected"),
     [
         ({"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}, "all", ""),
         ({"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": 4}, "all", ""),
@@ -130,16 +130,16 @@ def test_a_writer_that_fails_ends_no_run(start, tmp_path, capsys):
         ({"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mlp"]}, "core", "recompute_modules mlp are ignored"),
     ],
 )
-def test_recompute_is_what_it_is_or_it_is_said(start, tmp_path, capsys, more, recomputed, says):
+def test_recompute_is_known_or_a_line_is_logged(start, tmp_path, capsys, more, recomputed, expected):
     recompute = run(start, tmp_path, **more)["recompute_flops"]
     core = 4 * 4 * 64 * 32 * 33 // 2
     assert recompute == {"none": 0, "core": core}.get(recomputed, recompute) and (recomputed != "all" or recompute > 2 * core)
-    said = capsys.readouterr().err
-    assert says in said and bool(says) == bool(said)
+    logged = capsys.readouterr().err
+    assert expected in logged and bool(expected) == bool(logged)
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "expected"),
     [
         ({"reset_attention_mask": True}, "reset_attention_mask: attention is counted over whole sequences"),
         ({"sft": True}, "sft: attention is counted over whole sequences"),
@@ -147,9 +147,9 @@ def test_recompute_is_what_it_is_or_it_is_said(start, tmp_path, capsys, more, re
         ({"perf_model_type": "llama"}, "--perf-model-type has no effect"),
     ],
 )
-def test_what_is_taken_otherwise_is_said_and_counted(start, tmp_path, capsys, more, says):
+def test_a_replaced_value_is_logged_and_counted(start, tmp_path, capsys, more, expected):
     assert run(start, tmp_path, **more)["model_flops"] is not None
-    assert says in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["num_layers", "hidden_size", "num_attention_heads", "seq_length"])

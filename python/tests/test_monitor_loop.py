@@ -116,7 +116,7 @@ def test_breaking_out_of_a_loop_keeps_finished_steps_only(start, model, tmp_path
     assert len(records(tmp_path / "run")) == 3
 
 
-def test_micro_batches_add_up(start, model, tmp_path):
+def test_micro_batches_are_summed(start, model, tmp_path):
     monitor = start()
     with monitor.step(samples=4, tokens=40):
         train(model, torch.randn(4, WIDTH))

@@ -40,13 +40,13 @@ def run_of(monitor):
 def test_an_unknown_option_names_the_nearest(tmp_path):
     with pytest.raises(ValueError, match="unknown option 'log_intervall'.*log_interval"):
         flopmeter.Monitor(tmp_path, log_intervall=3)
-    for wrong, says in (
+    for wrong, message in (
         ({"convention": "palme"}, "palme"),
         ({"devices": 0}, "devices is 0"),
         ({"rank": 3, "world_size": 2}, "rank is 3"),
         ({"peak_tflops": "fast"}, "'fast' but must be the TFLOP/s"),
     ):
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=message):
             flopmeter.Monitor(tmp_path, **wrong)
     with pytest.raises(ValueError, match="mode= is 'fast' but must be auto"):
         flopmeter.Monitor(tmp_path, mode="fast")
@@ -129,7 +129,7 @@ def test_the_peak_is_the_given_one_else_measured_else_the_catalogs_else_a_formul
     assert run["device"]["memory_bytes_per_second"] == 2e10
 
 
-def test_run_json_tells_model_and_peak(tmp_path):
+def test_run_json_states_model_and_peak(tmp_path):
     monitor = flopmeter.Monitor(tmp_path, model=LLAMA, device="h100", dtype="bf16", console=False)
     run = run_of(monitor)
     monitor.finish()

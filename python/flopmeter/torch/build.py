@@ -128,7 +128,7 @@ def _is_published(file: Path) -> bool:
     return stat.S_ISREG(found.st_mode) and trusted
 
 
-def _cache_folder(say: Callable[[str], None]) -> Path:
+def _cache_folder(report: Callable[[str], None]) -> Path:
     """$XDG_CACHE_HOME/flopmeter/adapters, or a directory of this user on this node."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     cache = Path(base) / "flopmeter" / "adapters"
@@ -139,7 +139,7 @@ def _cache_folder(say: Callable[[str], None]) -> Path:
     except OSError as error:
         reason = error.strerror or str(error)
     local = _checked(Path(tempfile.gettempdir()) / f"flopmeter-{os.geteuid()}")
-    say(f"{cache} cannot be used ({reason}): the torch adapter is kept in {local} on this node")
+    report(f"{cache} cannot be used ({reason}): the torch adapter is kept in {local} on this node")
     return local
 
 
@@ -207,9 +207,9 @@ def _publish(built: Path, target: Path) -> None:
         raise
 
 
-def _build(torch: Any, target: Path, log_file: Path, say: Callable[[str], None]) -> None:
+def _build(torch: Any, target: Path, log_file: Path, report: Callable[[str], None]) -> None:
     compiler()
-    say(f"building the torch adapter for torch {torch.__version__} (once, about a minute)")
+    report(f"building the torch adapter for torch {torch.__version__} (once, about a minute)")
     begin, log = time.monotonic(), []  # type: tuple[float, list[str]]
     with tempfile.TemporaryDirectory(prefix="flopmeter-") as work:
         try:
@@ -218,15 +218,15 @@ def _build(torch: Any, target: Path, log_file: Path, say: Callable[[str], None])
             log_file.write_text("\n".join(log), encoding="utf-8")
             raise
         _publish(built, target)
-    say(f"built the torch adapter in {time.monotonic() - begin:.0f} s")
+    report(f"built the torch adapter in {time.monotonic() - begin:.0f} s")
 
 
-def compiled(torch: Any, say: Callable[[str], None]) -> Path:
+def compiled(torch: Any, report: Callable[[str], None]) -> Path:
     """The adapter's library for this torch, built now if it is not in the cache."""
     if not SOURCES.is_dir():
         raise CannotCompile("this build of flopmeter has no torch adapter; configure it with -DFLOPMETER_TORCH, or pip install it")
     try:
-        folder = _cache_folder(say)
+        folder = _cache_folder(report)
         target = folder / _file_name(torch)
         log_file = target.with_suffix(".log")
         before = _time_of(log_file)
@@ -238,7 +238,7 @@ def compiled(torch: Any, say: Callable[[str], None]) -> Path:
         if not _is_published(target) and _take_lock(lock, lambda: _is_published(target) or failed()):
             with _refreshed(lock):
                 if not _is_published(target):
-                    _build(torch, target, log_file, say)
+                    _build(torch, target, log_file, report)
         if not _is_published(target):
             raise CannotCompile("building the torch adapter failed")
         return target

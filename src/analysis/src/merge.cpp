@@ -16,7 +16,7 @@ namespace {
 
 constexpr int default_window = 10;
 
-/// What a stream of one rank was part of.
+/// The run that a stream of one rank belongs to.
 struct Stream {
   std::string stamp;
   int rank = 0;

@@ -20,7 +20,7 @@ void WindowSums::add(const StepRecord& record) {
   window.index = index;
   ++window.steps;
   window.seconds += record.step_seconds.value;
-  // A window speaks only of what all its steps know.
+  // A window has only the values that all its steps have.
   const auto sum = [fresh = fresh](std::optional<double>& total, std::optional<double> part) {
     total = part && (fresh || total) ? std::optional{total.value_or(0) + *part} : std::nullopt;
   };

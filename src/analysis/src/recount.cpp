@@ -14,7 +14,7 @@
 namespace flopmeter {
 namespace {
 
-/// What the monitor's estimator was made of.
+/// Inputs of the monitor's estimator.
 struct Stored {
   Model model;
   Training training;

@@ -175,7 +175,7 @@ TEST_F(Sample, in_step_the_rank_that_waits_least_for_its_work_is_slow) {
 
 TEST_F(Sample, in_step_without_collective_times_no_rank_is_classified_and_the_signal_is_listed) {
   const MergedRun merged =
-      simulate({.ranks = 20, .slow_rank = 3, .in_step = true, .tells_waits = false});
+      simulate({.ranks = 20, .slow_rank = 3, .in_step = true, .records_waits = false});
   EXPECT_THAT(judged(merged, Verdict::slow), IsEmpty());
   ASSERT_FALSE(merged.missing_signals.empty());
   EXPECT_THAT(merged.missing_signals.back(), HasSubstr("cannot be compared"));

@@ -17,9 +17,9 @@ struct SimulatedRun {
   int steps = 100;
   unsigned seed = 1;
   std::set<int> missing;
-  int slow_rank = -1;       ///< computes at a third less speed
-  bool in_step = false;     ///< collectives keep the ranks together
-  bool tells_waits = true;  ///< in step: the time in collectives is recorded
+  int slow_rank = -1;         ///< computes at a third less speed
+  bool in_step = false;       ///< collectives keep the ranks together
+  bool records_waits = true;  ///< in step: the time in collectives is recorded
 };
 
 /// Writes run.json and a stream a rank.  Each rank does 0.7 to 1.3 times the mean work at a speed
@@ -54,7 +54,7 @@ inline WideInt write_run(const SimulatedRun& sim, const std::string& directory) 
           static_cast<double>(flops) / speed / noise(random) * (rank == sim.slow_rank ? 1.5 : 1);
       const double longest = mean_flops * 1.3 * 1.5 * 1.2 / speed;
       record.step_seconds = {sim.in_step ? longest : busy};
-      if (!sim.in_step || sim.tells_waits) {
+      if (!sim.in_step || sim.records_waits) {
         record.phases[static_cast<std::size_t>(Phase::communication)] =
             Seconds{sim.in_step ? longest - busy : 0};
         record.phases[static_cast<std::size_t>(Phase::backward)] = Seconds{busy * 0.6};

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr std::int64_t millisecond = 1'000'000;
 
-/// What `work` spent waiting and overlapped, in nanoseconds.
+/// Time that `work` waited and overlapped, in nanoseconds.
 template <class Work>
 std::pair<std::int64_t, std::int64_t> spent(Work work) {
   const CommunicationTotals before = communication_now();

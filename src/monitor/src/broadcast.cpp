@@ -18,7 +18,7 @@ std::string Broadcast::what_failed() const {
 }
 
 std::optional<std::string> Broadcast::share(StepRecord& record) {
-  if (record.process_step <= last_step_) return std::nullopt;  // not a step of its own
+  if (record.process_step <= last_step_) return std::nullopt;  // not a new step
   std::optional<std::string> trouble;
   if (exchange_ != nullptr && record.process_step % every_ == 0) {
     Message message;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sends the measurement of rank 0 to the other ranks.  Runs on the writer thread, so that no step
-// waits, and ends for good after the first rank that misses the deadline.
+// waits, and ends permanently after the first rank that misses the deadline.
 #pragma once
 
 #include <flopmeter/core/exchange.h>

@@ -91,8 +91,8 @@ void Hardware::fill(Slot& slot) {
     slot.record.gpu_memory_used_bytes = reading->memory_used_bytes;
     return;
   }
-  if (const std::string reason = gpu_->why_not(); !reason.empty() && !said_gpu_) {
-    said_gpu_ = true;
+  if (const std::string reason = gpu_->why_not(); !reason.empty() && !logged_gpu_) {
+    logged_gpu_ = true;
     note_("no GPU telemetry: " + reason);
   }
 }

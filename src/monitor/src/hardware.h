@@ -42,7 +42,7 @@ class Hardware {
   std::unique_ptr<HardwareCounters> counters_;  ///< may refer to the GPU monitor
   CounterTimeline timeline_;
   std::int64_t polled_ns_ = 0;
-  bool said_gpu_ = false;
+  bool logged_gpu_ = false;
 };
 
 }  // namespace flopmeter

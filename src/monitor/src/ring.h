@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ring: a fixed queue from one producer to one consumer without locks.  A full ring refuses; nobody
-// waits.
+// Ring: a fixed queue from one producer to one consumer without locks.  A full ring refuses; no
+// side waits.
 #pragma once
 
 #include <atomic>

@@ -8,7 +8,7 @@ namespace flopmeter {
 void RunStatistics::add(StepRecord& record) {
   if (first_) {
     first_ = false;
-    // A loop that starts again at its first step is a new run, whatever the directory contains.
+    // A loop that starts again at its first step is a new run, regardless of the directory.
     if (earlier_ && record.step <= 1) earlier_.reset();
     if (earlier_) {
       start_unix_ = earlier_->first_start_unix;

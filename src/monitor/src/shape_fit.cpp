@@ -8,7 +8,7 @@ namespace flopmeter {
 namespace {
 
 constexpr std::size_t most_samples = 64;
-constexpr long double tolerance = 1e-3L;  // what a sample may differ from the fit
+constexpr long double tolerance = 1e-3L;  // allowed difference of a sample from the fit
 
 /// Target `i` of a sample: model FLOPs by dtype, hardware FLOPs by dtype, recompute.
 std::uint64_t& target(FlopEstimate& flops, std::size_t i) {
@@ -52,7 +52,7 @@ void ShapeFit::add(const Batch& shape, const FlopEstimate& flops) {
 }
 
 /// Gram-Schmidt on columns scaled to length one.  A column that the ones before it already span is
-/// left out, so a loop that never pads or never shows an image needs no counts to prove it.
+/// omitted, so a loop that never pads or never shows an image needs no counts to prove it.
 void ShapeFit::solve() {
   const std::size_t n = samples_.size();
   std::vector<std::vector<long double>> basis;
@@ -68,7 +68,7 @@ void ShapeFit::solve() {
     scale[j] = std::sqrt(scale[j]);
     if (scale[j] == 0) continue;
     for (auto& value : column) value /= scale[j];
-    for (int twice = 0; twice < 2; ++twice) {  // once more against rounding
+    for (int twice = 0; twice < 2; ++twice) {  // the second pass reduces rounding
       for (std::size_t k = 0; k < basis.size(); ++k) {
         long double dot = 0;
         for (std::size_t i = 0; i < n; ++i) dot += basis[k][i] * column[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ShapeFit: FLOPs as a function of a batch's shape, learned from counts where no model
-// configuration tells them.
+// configuration states them.
 //
 // A transformer's FLOPs are a sum of terms that each grow with one of a few quantities: tokens
 // (linears), pairs of tokens (attention), sequences (heads on one position), patches and pairs of

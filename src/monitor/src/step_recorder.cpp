@@ -24,7 +24,7 @@ void add(std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& pa
   if (part) sum = clamped(WideInt{sum.value_or(0)} + *part);
 }
 
-/// What is known about the batch, without times and counts.
+/// The record of a batch, without times and counts.
 void copy_batch(const Slot& from, Slot& to) noexcept {
   to.record.samples = from.record.samples;
   to.record.tokens = from.record.tokens;

@@ -91,16 +91,16 @@ TEST(Broadcast, is_given_up_once_when_the_deadline_passes) {
   EXPECT_EQ(second.calls, 2);
 }
 
-TEST(Broadcast, a_run_that_ends_first_says_who_was_late_and_what_the_deadline_was) {
+TEST(Broadcast, a_run_that_ends_first_logs_who_was_late_and_what_the_deadline_was) {
   Wire wire;
   for (const int rank : {0, 1}) {
     WireExchange exchange{wire, rank};
     Broadcast broadcast{&exchange, 1, 30s};
     broadcast.stop();
     StepRecord record = step(0, 5);
-    const std::string said = broadcast.share(record).value_or("");
-    EXPECT_THAT(said, StartsWith(rank == 0 ? "a rank is late" : "rank 0 is late"));
-    EXPECT_THAT(said, HasSubstr("before this rank's run ended, and the deadline of 30000 ms"));
+    const std::string text = broadcast.share(record).value_or("");
+    EXPECT_THAT(text, StartsWith(rank == 0 ? "a rank is late" : "rank 0 is late"));
+    EXPECT_THAT(text, HasSubstr("before this rank's run ended, and the deadline of 30000 ms"));
   }
 }
 

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::SizeIs;
 using namespace std::chrono_literals;
 
-/// A processor that does what the test says.
+/// A processor controlled by the test.
 struct Processor {
   static inline std::atomic<double> flops = 0;
   static inline std::atomic<bool> broken = false;
@@ -37,7 +37,7 @@ class FakeCounters final : public HardwareCounters {
   }
 };
 
-/// Counts 900 FLOPs a step once it is asked to.
+/// Counts 900 FLOPs per step after it is enabled.
 class TestSource final : public FlopCounter {
  public:
   [[nodiscard]] std::string_view name() const override { return "test"; }
@@ -58,7 +58,7 @@ struct Rig {
   TestSource source;
   Options options = negative(directory);
   Connections connections;
-  std::vector<std::string> said;
+  std::vector<std::string> logged;
 
   Rig() {
     HandClock::reset();
@@ -71,7 +71,7 @@ struct Rig {
     connections.source = &source;
     connections.peaks.set(Dtype::fp32, {1e12});
     connections.peaks.set(Dtype::bf16, {1e15});
-    connections.warn = [this](const std::string& text) { said.push_back(text); };
+    connections.warn = [this](const std::string& text) { logged.push_back(text); };
     connections.open_counters = []() -> Result<std::unique_ptr<HardwareCounters>> {
       return std::unique_ptr<HardwareCounters>{std::make_unique<FakeCounters>()};
     };
@@ -94,7 +94,7 @@ TEST(CounterTimeline, interpolates_between_readings_and_goes_on_after_the_last) 
   CounterTimeline timeline;
   EXPECT_EQ(timeline.between(0, 10), std::nullopt);
   timeline.add({.ns = 100, .flops = 0});
-  EXPECT_EQ(timeline.between(100, 110), std::nullopt);  // one reading is no rate
+  EXPECT_EQ(timeline.between(100, 110), std::nullopt);  // one reading gives no rate
   timeline.add({.ns = 200, .flops = 1000});
   timeline.add({.ns = 200, .flops = 9999});  // no newer
   timeline.add({.ns = 300, .flops = 4000});
@@ -126,7 +126,7 @@ TEST(Hybrid, each_step_gets_the_flops_of_its_own_time_and_no_mfu) {
   EXPECT_EQ(records[1]["model_flops"], nullptr);
   EXPECT_EQ(records[1]["calibration_error"], 0);
   EXPECT_FALSE(rig.source.enabled);  // nothing else was counted
-  EXPECT_THAT(rig.said, SizeIs(0));
+  EXPECT_THAT(rig.logged, SizeIs(0));
 }
 
 TEST(Hybrid, counters_are_calibrated_against_known_work) {
@@ -153,7 +153,7 @@ TEST(Hybrid, counters_that_do_not_see_known_work_are_not_used) {
     EXPECT_EQ(records[0]["model_flops"], 900);
     EXPECT_THAT(records[0]["flops_note"].get<std::string>(),
                 HasSubstr(share == 0 ? "they saw nothing" : "of known matrix products they saw"));
-    EXPECT_THAT(rig.said, SizeIs(1));
+    EXPECT_THAT(rig.logged, SizeIs(1));
   }
 }
 
@@ -174,7 +174,7 @@ TEST(Hybrid, counters_that_break_are_given_up_for_counting_with_the_reason) {
   EXPECT_EQ(records[2]["flops_note"], "hardware counters failed");
 }
 
-TEST(Hybrid, without_counters_it_counts_and_says_why) {
+TEST(Hybrid, without_counters_it_counts_and_logs_why) {
   Rig rig;
   rig.options.measure_frequency = 2;
   rig.connections.open_counters = []() -> Result<std::unique_ptr<HardwareCounters>> {
@@ -189,8 +189,8 @@ TEST(Hybrid, without_counters_it_counts_and_says_why) {
   EXPECT_EQ(records[2]["flops_source"], "counted");
   for (const Json& record : records)
     EXPECT_EQ(record["flops_note"], "no hardware counters: not permitted");
-  ASSERT_THAT(rig.said, SizeIs(1));
-  EXPECT_EQ(rig.said[0], "no hardware counters: not permitted; FLOPs are counted instead");
+  ASSERT_THAT(rig.logged, SizeIs(1));
+  EXPECT_EQ(rig.logged[0], "no hardware counters: not permitted; FLOPs are counted instead");
 }
 
 GpuRequest fake_gpu(const std::string& name) {
@@ -230,7 +230,7 @@ TEST(Hybrid, a_gpu_counts_by_the_activity_of_its_tensor_cores) {
   EXPECT_GT(records[0]["hardware_flops_by_dtype"]["bf16"].get<double>(), 0);
 }
 
-TEST(Hybrid, a_gpu_whose_driver_hangs_hurts_nobody) {
+TEST(Hybrid, a_gpu_whose_driver_hangs_delays_nothing) {
   for (const std::string name : {"hangs", "hangs_at_start"}) {
     Rig rig;
     rig.connections.clock = {};
@@ -249,7 +249,7 @@ TEST(Hybrid, a_gpu_whose_driver_hangs_hurts_nobody) {
     EXPECT_EQ(records[1]["flops_source"], "counted");
     EXPECT_FALSE(records[1]["flops_note"].get<std::string>().empty());
     EXPECT_TRUE(records[1]["gpu"].empty());
-    EXPECT_GE(rig.said.size(), 1U);
+    EXPECT_GE(rig.logged.size(), 1U);
   }
 }
 
@@ -271,7 +271,7 @@ TEST(Hybrid, gpu_figures_come_in_every_mode_and_can_be_switched_off) {
   }
 }
 
-TEST(Hybrid, this_machine_either_counts_flops_in_hardware_or_says_why_not) {
+TEST(Hybrid, this_machine_either_counts_flops_in_hardware_or_reports_why_not) {
   auto counters = open_cpu_flop_counters();
   if (!counters) {
     EXPECT_THAT(counters.error().message, HasSubstr("no hardware counters: "));

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Counts what the test says it did.
+/// Counts the work that the test specifies.
 class TestSource final : public FlopCounter {
  public:
   [[nodiscard]] std::string_view name() const override { return "test"; }
@@ -70,7 +70,7 @@ class TestEstimator final : public FlopEstimator {
   double factor_;
 };
 
-/// A loop with a source, an estimator and a clock of its own.
+/// A loop with a source, an estimator, and a manual clock.
 struct Rig {
   TemporaryDirectory directory;
   TestSource source;
@@ -145,7 +145,7 @@ TEST(Modes, auto_backs_off_to_smart_when_counting_passes_the_budget) {
   EXPECT_EQ(records[150]["flops_note"], "counting every step exceeded the budget");
 }
 
-TEST(Modes, profiler_counts_every_n_effective_steps_and_says_nothing_between) {
+TEST(Modes, profiler_counts_every_n_process_steps_and_leaves_the_rest_empty) {
   Rig run;
   run.options.mode = Mode::profiler;
   run.options.measure_frequency = 50;
@@ -216,7 +216,7 @@ TEST(Modes, ranks_that_share_their_samples_estimate_a_share_each) {
   }
 }
 
-TEST(Modes, smart_calibrates_and_counts_anew_every_n_steps) {
+TEST(Modes, smart_calibrates_and_counts_again_every_n_steps) {
   Rig run;
   TestEstimator wrong{0.8};
   run.options.mode = Mode::smart;
@@ -299,7 +299,7 @@ TEST(Modes, an_evaluation_has_no_flops_of_training_even_where_no_batch_is_known)
   EXPECT_TRUE(records[2]["model_flops"].is_null());
 }
 
-TEST(Modes, batches_of_which_only_the_samples_are_known_are_told_apart_by_them) {
+TEST(Modes, batches_of_which_only_the_samples_are_known_are_distinguished_by_them) {
   Rig run;
   run.with_estimator = false;
   run.options.mode = Mode::smart;
@@ -325,10 +325,10 @@ TEST(Modes, work_between_steps_is_the_next_steps_where_its_time_is) {
     auto monitor = run.start();
     for (const Phase early : {Phase::data, Phase::other}) {
       monitor->begin_phase(early);
-      run.source.work(1000);  // a teacher's forward, say
+      run.source.work(1000);  // for example, a teacher's forward
       monitor->end_phase(early);
       run.step(*monitor);
-      run.source.work(1000);  // nobody's
+      run.source.work(1000);  // outside any step
     }
   }
   const auto records = run.records();

@@ -86,7 +86,7 @@ TEST(Monitor, a_handmade_clock_gives_each_phase_its_own_time) {
     HandClock::advance(2);
     monitor->end_step({.loss = 1.5});
     HandClock::advance(4);
-    monitor->begin_phase(Phase::evaluation);  // outside a step: a record of its own
+    monitor->begin_phase(Phase::evaluation);  // outside a step: a separate record
     HandClock::advance(100);
     monitor->end_phase(Phase::evaluation);
   }
@@ -105,7 +105,7 @@ TEST(Monitor, a_handmade_clock_gives_each_phase_its_own_time) {
   EXPECT_EQ(read_summary(directory)["final_statistics"]["mfu"], nullptr);
 }
 
-TEST(Monitor, micro_steps_add_up_and_tokens_come_from_lengths) {
+TEST(Monitor, micro_batches_are_summed_and_tokens_come_from_lengths) {
   TemporaryDirectory directory;
   {
     auto monitor = Monitor::start(negative(directory));
@@ -278,20 +278,20 @@ TEST(Monitor, an_unknown_sink_is_an_error_at_start) {
   EXPECT_THAT(monitor.error().message, HasSubstr("did you mean jsonl"));
 }
 
-TEST(Monitor, a_directory_that_cannot_be_written_is_said_and_survived) {
+TEST(Monitor, a_directory_that_cannot_be_written_is_logged_and_survived) {
   Options options;
   options.console = false;
   options.directory = "/proc/self/nowhere";
-  std::vector<std::string> said;
+  std::vector<std::string> logged;
   Connections connections;
-  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  connections.warn = [&](const std::string& text) { logged.push_back(text); };
   auto monitor = Monitor::start(options, std::move(connections));
   ASSERT_TRUE(monitor);
   for (int i = 0; i < 100; ++i) auto step = monitor->step({.tokens = 1});
   monitor->finish();
   EXPECT_GT(monitor->status().failed_writes, 0U);
-  EXPECT_LE(said.size(), 5U);  // once for run.json and once an output
-  EXPECT_GE(said.size(), 2U);
+  EXPECT_LE(logged.size(), 5U);  // once for run.json and once per output
+  EXPECT_GE(logged.size(), 2U);
 }
 
 TEST(Monitor, subscribers_get_finished_records) {

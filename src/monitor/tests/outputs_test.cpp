@@ -30,7 +30,7 @@ class StalledSink final : public Sink {
   }
 };
 
-TEST(Outputs, a_write_that_never_returns_delays_nobody) {
+TEST(Outputs, a_write_that_never_returns_delays_nothing) {
   TemporaryDirectory directory;
   Connections connections;
   connections.sinks.push_back(std::make_unique<StalledSink>());
@@ -50,15 +50,15 @@ TEST(Outputs, a_fifo_without_a_reader_is_counted_and_passed_by) {
   Options options = negative(directory);
   options.sinks = {"jsonl:" + fifo};
   Connections connections;
-  std::vector<std::string> said;
-  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  std::vector<std::string> logged;
+  connections.warn = [&](const std::string& text) { logged.push_back(text); };
   auto monitor = Monitor::start(options, std::move(connections));
   for (int i = 0; i < 100; ++i) six_phases(*monitor);
   const auto start = std::chrono::steady_clock::now();
   monitor->finish();
   EXPECT_LT(seconds_since(start), 2.0);
-  ASSERT_EQ(said.size(), 1U);
-  EXPECT_THAT(said[0], HasSubstr("fifo"));
+  ASSERT_EQ(logged.size(), 1U);
+  EXPECT_THAT(logged[0], HasSubstr("fifo"));
   EXPECT_EQ(read_records(directory).size(), 100U);
 }
 
@@ -91,17 +91,17 @@ class ThrowingSink final : public Sink {
   }
 };
 
-TEST(Outputs, what_a_sink_throws_is_counted_and_said_once) {
+TEST(Outputs, an_exception_of_a_sink_is_counted_and_logged_once) {
   TemporaryDirectory directory;
-  std::vector<std::string> said;
+  std::vector<std::string> logged;
   Connections connections;
   connections.sinks.push_back(std::make_unique<ThrowingSink>());
-  connections.warn = [&](const std::string& text) { said.push_back(text); };
+  connections.warn = [&](const std::string& text) { logged.push_back(text); };
   auto monitor = Monitor::start(negative(directory), std::move(connections));
   for (int i = 0; i < 50; ++i) six_phases(*monitor);
   monitor->finish();
-  // A machine that stands still may also have it said that the end took too long.
-  EXPECT_THAT(said, testing::Contains(testing::HasSubstr("the output is retried")).Times(1));
+  // A machine that stands still may also log that the end took too long.
+  EXPECT_THAT(logged, testing::Contains(testing::HasSubstr("the output is retried")).Times(1));
   EXPECT_EQ(monitor->status().failed_writes, 50U);
   EXPECT_EQ(read_records(directory).size(), 50U);
   EXPECT_EQ(read_records(directory).back()["failed_writes"], 49);

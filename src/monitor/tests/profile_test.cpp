@@ -10,7 +10,7 @@
 namespace flopmeter {
 namespace {
 
-/// Counts the same work each step, and profiles it when it is asked to.
+/// Counts the same work each step, and profiles it on request.
 class ProfilingCounter final : public FlopCounter {
  public:
   [[nodiscard]] std::string_view name() const override { return "test"; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scripted loops for the step tracker: which records a sequence of events gives.  The clock
+// Scripted loops for the step tracker: the records that a sequence of events gives.  The clock
 // advances by one between two events, so every time is a number of events.
 #pragma once
 

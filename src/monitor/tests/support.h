@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the monitor's tests share: a directory that goes away, a clock turned by hand, and records
-// read back.
+// Parts shared by the monitor's tests: a directory that goes away, a clock turned by hand, and
+// records read back.
 #pragma once
 
 #include "../../../tests/support/files.h"
@@ -49,7 +49,7 @@ inline Options negative(const TemporaryDirectory& directory) {
   return options;
 }
 
-/// Stands still until it is told.
+/// Stands still until it is advanced.
 struct HandClock {
   static inline std::atomic<std::int64_t> now_ns{1'000};
   static inline std::atomic<std::int64_t> unix_base{0};

@@ -91,7 +91,7 @@ const dtypesSection = ({dtypes, headline}) => {
 const operationsSection = ({profile}) => {
   const title = "FLOPs and time by operation";
   if (!profile || !profile.ops.length)
-    return half(section(title, null, missing("No profiled step in this run. A profile lists every operation of a step now and then.")));
+    return half(section(title, null, missing("No profiled step in this run. A profile lists every operation of one step in many.")));
   const flops = profile.ops.reduce((sum, row) => sum + row.flops, 0);
   const most = Math.max(...profile.ops.map(row => row.share || 0), 1e-9);
   const cell = (value, share, part, shade) => value === null ? "–" : h("div", {class: "meter"}, h("span", {class: "num"}, value), bar(0, part, shade), h("span", {class: "num soft"}, text(share, percent)));
@@ -135,7 +135,7 @@ const configurationSection = data => {
     ["ranks", text(run.world_size, whole)], ["data parallel", text(run.data_parallel, whole)], ["devices per rank", text(run.devices_per_rank, whole)], ["mode", run.mode],
     ["FLOPs from", headline.flops_sources.map(([name, steps]) => `${name} (${whole(steps)} steps)`).join(", ")],
     ["convention", run.convention ? run.convention + (run.convention_help ? ": " + run.convention_help : "") : null],
-    ["attention pairs", headline.attention_pairs], ["steps left out", headline.tagged_steps.map(([name, steps]) => `${whole(steps)} ${name}`).join(", ")],
+    ["attention pairs", headline.attention_pairs], ["steps excluded", headline.tagged_steps.map(([name, steps]) => `${whole(steps)} ${name}`).join(", ")],
     ["cost of monitoring", known(headline.monitor_share) ? (headline.monitor_share < 1e-4 ? "less than 0.01 %" : percent(headline.monitor_share)) + " of the training thread's time" : null],
     ["lost records", headline.dropped_records ? whole(headline.dropped_records) : null],
   ].filter(([, value]) => value && value !== "n/a");

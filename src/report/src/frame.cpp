@@ -193,7 +193,7 @@ Lines Painter::ranks() const {
   const auto& ranks = content_.totals.ranks;
   if (ranks.size() < 2) return {};
   const std::vector<RankScore> scores =
-      find_stragglers(live_windows(content_.run, ranks), live_judgement).ranks;
+      find_stragglers(live_windows(content_.run, ranks), live_straggler_options).ranks;
   const auto slowest = std::min_element(scores.begin(), scores.end(), slower);
   ValueSpread mfu;
   std::int64_t silent = 0;

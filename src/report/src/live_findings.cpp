@@ -18,7 +18,7 @@ std::vector<Finding> live_findings(const RunFollower& follower) {
   evidence.profiles = read_profiles(follower.run(), follower.window().front().rank);
   if (follower.totals().ranks.size() > 1)
     evidence.ranks = compare_ranks(live_windows(follower.run().metadata, follower.totals().ranks),
-                                   live_judgement);
+                                   live_straggler_options);
   auto diagnosis = diagnose(evidence);
   return diagnosis ? diagnosis->findings : std::vector<Finding>{};
 }

@@ -14,6 +14,6 @@ std::vector<RankWindows> live_windows(const RunMetadata& run,
                                       const std::map<int, RecentSteps>& ranks);
 
 /// How such windows are compared: each is a mean over many steps, so one is enough.
-inline constexpr StragglerOptions live_judgement{.windows = 1, .of_windows = 1};
+inline constexpr StragglerOptions live_straggler_options{.windows = 1, .of_windows = 1};
 
 }  // namespace flopmeter

@@ -21,7 +21,7 @@ constexpr std::int64_t history_bytes = 32 << 20;
 constexpr std::int64_t most_history = 4 << 20;
 constexpr std::int64_t least_history = 6 << 10;  // a whole record is sure to be in it
 
-/// Bytes [from, to) of a file; less where it has shrunk.
+/// Bytes [from, to) of a file; fewer if it has shrunk.
 std::string read_part(const std::string& path, std::int64_t from, std::int64_t to) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return {};
@@ -87,7 +87,7 @@ Result<bool> RunFollower::refresh() {
 bool RunFollower::read(Stream& stream, std::int64_t size, std::int64_t most) {
   const bool fresh = stream.size < 0;
   stream.size = size;
-  if (size < stream.offset) stream.offset = 0;  // cut and written anew
+  if (size < stream.offset) stream.offset = 0;  // truncated and written again
   std::int64_t from = stream.offset;
   if (fresh && size > most) from = size - most;
   const std::string text = read_part(stream.path, from, size);

@@ -76,7 +76,7 @@ TEST_F(Frame, never_exceeds_its_size) {
   }
 }
 
-TEST_F(Frame, colour_changes_nothing_but_the_colour) {
+TEST_F(Frame, color_changes_nothing_but_the_color) {
   steps(4);
   const auto plain = draw({80, 30});
   const auto colored = draw({80, 30}, true);
@@ -97,12 +97,12 @@ TEST_F(Frame, colour_changes_nothing_but_the_colour) {
   EXPECT_GT(codes, 10U);
 }
 
-TEST_F(Frame, a_long_remedy_is_wrapped_where_there_is_room_and_cut_where_there_is_none) {
+TEST_F(Frame, a_long_recommendation_is_wrapped_if_there_is_room_and_cut_otherwise) {
   findings_[0].recommendation =
       "load ahead with num_workers=8, prefetch_factor=4 and persistent_workers=True, "
       "and keep the data on a local disk";
   steps(1);
-  const auto remedy_in = [&](FrameSize size) {
+  const auto recommendation_in = [&](FrameSize size) {
     std::string text;
     const auto lines = draw(size);
     for (const std::string& line : lines) {
@@ -112,11 +112,12 @@ TEST_F(Frame, a_long_remedy_is_wrapped_where_there_is_room_and_cut_where_there_i
     EXPECT_LE(lines.size(), size.rows);
     return text;
   };
-  EXPECT_THAT(remedy_in({60, 40}), HasSubstr("and keep the data on a local disk try: look at"));
-  EXPECT_THAT(remedy_in({60, 19}), HasSubstr("prefetch_factor=4 and… try: look at"));
+  EXPECT_THAT(recommendation_in({60, 40}),
+              HasSubstr("and keep the data on a local disk try: look at"));
+  EXPECT_THAT(recommendation_in({60, 19}), HasSubstr("prefetch_factor=4 and… try: look at"));
 }
 
-TEST_F(Frame, without_a_step_says_that_it_waits) {
+TEST_F(Frame, without_a_step_shows_that_it_waits) {
   const auto lines = draw({80, 0});
   EXPECT_THAT(lines.at(0), HasSubstr("waiting for the first step"));
 }

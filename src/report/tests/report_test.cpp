@@ -43,7 +43,7 @@ TEST_F(Report, a_spike_is_on_the_curve_and_averages_are_by_time) {
   EXPECT_EQ(page["headline"]["train_steps"], 40);
 }
 
-TEST_F(Report, phases_over_time_add_up_to_the_mean_step) {
+TEST_F(Report, phases_over_time_sum_to_the_mean_step) {
   StepRecord saving = sample_step(41);
   saving.phases[static_cast<std::size_t>(Phase::checkpoint)] = Seconds{3};
   saving.step_seconds.value += 3;

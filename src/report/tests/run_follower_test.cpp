@@ -87,7 +87,7 @@ TEST_F(Follower, damaged_lines_are_passed_over) {
   EXPECT_EQ(follower_.window().size(), 2U);
 }
 
-TEST_F(Follower, a_stream_written_anew_is_read_anew) {
+TEST_F(Follower, a_stream_written_again_is_read_again) {
   for (std::int64_t step = 1; step <= 9; ++step) write(step);
   refresh();
   std::filesystem::remove(stream_of(directory_, 0));

@@ -46,7 +46,7 @@ def write_stream(path, records):
 
 
 def noisy(step, rank=0, seed=7):
-    """A believable step: some noise, a slow drift, a stall of the loader now and then."""
+    """A believable step: some noise, a slow drift, an occasional stall of the loader."""
     chance = random.Random(step * 100_003 + rank + seed)
     stalled = chance.random() < 0.004
     mfu = 0.43 + 0.02 * math.sin(step / 400) + chance.gauss(0, 0.008) - (0.25 if stalled else 0)

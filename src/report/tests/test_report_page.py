@@ -42,7 +42,7 @@ def test_page_is_quiet_fits_and_asks_nothing_of_the_network(browser, eight, tmp_
         page.close()
 
 
-def test_page_says_what_the_run_is(browser, eight):
+def test_page_describes_the_run(browser, eight):
     page = browser.open(eight)
     try:
         shown = text(page)
@@ -58,7 +58,7 @@ def test_page_says_what_the_run_is(browser, eight):
 
 
 def test_text_of_the_run_stays_text(browser, flopmeter, tmp_path):
-    directory = tmp_path / os.fsdecode(b"\xff\xfe<b>\x1b[31m")  # a name that is no UTF-8
+    directory = tmp_path / os.fsdecode(b"\xff\xfe<b>\x1b[31m")  # a name that is not UTF-8
     synthetic_runs.describe(directory, model=EVIL, run_id=EVIL, details={"layers": EVIL, EVIL: 1},
                        device={"name": EVIL, "source": EVIL, "peak_flops_per_second": {"bf16": 1e14}})
     synthetic_runs.write_stream(synthetic_runs.stream(directory), (synthetic_runs.noisy(step) for step in range(20)))
@@ -133,7 +133,7 @@ def test_page_prints_with_its_charts(browser, eight, tmp_path, dark):
         ground, widths, images = page.evaluate("printed")
         assert ground == "rgb(255, 255, 255)"
         assert max(widths) <= 680 and images == 2 * len(widths)  # the curves and what lies above them
-        # An empty canvas is no picture in the file: each chart must have left one.
+        # An empty canvas leaves no image in the file: each chart must have left one.
         assert (tmp_path / "page.pdf").read_bytes().count(b"/Subtype /Image") >= len(widths)
         assert page.evaluate("charts.map(one => one.graph.width_)") == before
         assert page.evaluate("document.querySelectorAll('.chart img').length") == 0
@@ -180,7 +180,7 @@ def test_long_run_opens_at_once_with_its_spikes(browser, flopmeter, tmp_path, st
     synthetic_runs.write_long(synthetic_runs.stream(tmp_path), steps, spikes)
     flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 2 << 20
-    # What the picture shows at a step and height, or so many pixels beside it.
+    # The color of the picture at a step and height, or some pixels away.
     ink = """(() => {{ const {{graph}} = charts[0], at = timeline.step[timeline.last_step.findIndex(last => last >= {0})];
         const [x, y] = [graph.toDomXCoord(at) + {2}, graph.toDomYCoord({1})].map(Math.round);
         return Math.max(...graph.hidden_.getContext('2d').getImageData(x - 1, y, 3, 1).data); }})()"""

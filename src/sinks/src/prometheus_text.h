@@ -21,7 +21,7 @@ class PrometheusText {
   explicit PrometheusText(RunContext run) : run_(std::move(run)) {}
 
   void add(const StepRecord& record);
-  /// The text exposition format, version 0.0.4.  An unknown series is left out.
+  /// The text exposition format, version 0.0.4.  An unknown series is omitted.
   [[nodiscard]] std::string text() const;
 
  private:

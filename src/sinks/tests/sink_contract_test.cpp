@@ -21,7 +21,7 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// German number format.
+/// German decimal comma.
 class CommaPunctuation final : public std::numpunct<char> {
  protected:
   [[nodiscard]] char do_decimal_point() const override { return ','; }

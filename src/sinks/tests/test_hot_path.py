@@ -27,7 +27,7 @@ def test_a_step_takes_few_instructions(program, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     a_step = int(re.search(r"Collected : (\d+)", done.stderr)[1]) / STEPS
-    print(f"{a_step:.0f} instructions a step")
+    print(f"{a_step:.0f} instructions per step")
     assert 100 < a_step < MOST_INSTRUCTIONS
 
 

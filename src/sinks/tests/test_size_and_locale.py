@@ -20,7 +20,7 @@ def test_an_hour_with_flagscale_defaults_takes_10_to_50_megabytes(example, tmp_p
 
     a_step = (written(600) - written(200)) / 400
     megabytes = a_step * 3600 / FLAGSCALE_STEP_SECONDS / 1e6
-    assert 10 <= megabytes <= 50, f"{megabytes:.1f} MB an hour, {a_step:.0f} bytes a step"
+    assert 10 <= megabytes <= 50, f"{megabytes:.1f} MB per hour, {a_step:.0f} bytes per step"
 
 
 PROGRAM = """

@@ -119,7 +119,7 @@ TEST(OpCounter, may_be_switched_a_thousand_times_while_four_threads_run) {
   }
 }
 
-/// What a reentrant checkpoint does, in C++: the forward again under grad mode, then a backward
+/// A reentrant checkpoint in C++: the forward again under grad mode, then a backward
 /// inside.
 struct Checkpoint : Function<Checkpoint> {
   static at::Tensor forward(AutogradContext* saved_for, const at::Tensor& x, const at::Tensor& w) {
@@ -135,7 +135,7 @@ struct Checkpoint : Function<Checkpoint> {
   }
 };
 
-TEST(OpCounter, tells_the_recompute_of_a_checkpoint_from_backward) {
+TEST(OpCounter, distinguishes_the_recompute_of_a_checkpoint_from_backward) {
   const at::Tensor a = leaf({32, 48});
   const at::Tensor b = leaf({48, 40});
   const OpCounter counter;
@@ -176,7 +176,7 @@ TEST(OpCounter, books_create_graph_as_backward) {
   EXPECT_EQ(counter.counts().executed(Pass::recompute), 0);
 }
 
-#if TORCH_VERSION_MAJOR >= 2  // 1.13 does not tell which node runs
+#if TORCH_VERSION_MAJOR >= 2  // 1.13 does not report which node runs
 TEST(OpCounter, attributes_work_to_modules_forward_and_backward) {
   const ModuleId first = module_id("first");
   const ModuleId second = module_id("second");
@@ -220,11 +220,11 @@ at::Tensor twice(const at::Tensor& x) {
 
 TORCH_LIBRARY(flopmeter_test, library) {
   library.def("twice(Tensor x) -> Tensor");
-  library.def("strange(Tensor x) -> Tensor");
+  library.def("unlisted(Tensor x) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(flopmeter_test, CPU, library) {
   library.impl("twice", twice);
-  library.impl("strange", twice);
+  library.impl("unlisted", twice);
 }
 
 TEST(RegisterOp, prices_a_custom_operator_as_a_whole) {
@@ -288,7 +288,7 @@ double idle(const OpProfile& result, bool pause) {
   return sum;
 }
 
-TEST(OpProfiler, tells_the_way_between_operators_from_a_pause) {
+TEST(OpProfiler, distinguishes_dispatch_between_operators_from_a_pause) {
   const at::Tensor a = leaf({64, 64});
   OpProfiler profile;
   for (int i = 0; i < 100; ++i) at::mm(a, a).sum().backward();
@@ -297,7 +297,7 @@ TEST(OpProfiler, tells_the_way_between_operators_from_a_pause) {
   const OpProfile result = profile.stop();
   EXPECT_GT(idle(result, false), 0);
   EXPECT_GE(idle(result, true), 0.02);
-  // What runs on the training thread is an operator or a gap, or it is the profile's own.
+  // Time of the training thread is an operator or a gap, or it is the profile's own.
   EXPECT_LE(result.busy.value + idle(result, false) + idle(result, true), result.wall.value);
 }
 
@@ -306,7 +306,7 @@ TEST(OpProfiler, names_operators_of_other_libraries_as_unknown_unless_they_have_
                                       [](const OpCall&) { return std::optional<Flops>(Flops{1}); });
   ASSERT_TRUE(registered) << registered.error().message;
   OpProfiler profile;
-  for (const char* name : {"flopmeter_test::twice", "flopmeter_test::strange"}) {
+  for (const char* name : {"flopmeter_test::twice", "flopmeter_test::unlisted"}) {
     c10::Dispatcher::singleton()
         .findSchemaOrThrow(name, "")
         .typed<at::Tensor(const at::Tensor&)>()
@@ -315,7 +315,7 @@ TEST(OpProfiler, names_operators_of_other_libraries_as_unknown_unless_they_have_
   std::map<std::string, OpKind> kinds;
   for (const OpProfileRow& row : profile.stop().rows) kinds[row.name] = row.kind;
   EXPECT_EQ(kinds.at("flopmeter_test::twice"), OpKind::compute);
-  EXPECT_EQ(kinds.at("flopmeter_test::strange"), OpKind::unknown);
+  EXPECT_EQ(kinds.at("flopmeter_test::unlisted"), OpKind::unknown);
 }
 
 TEST(OpProfiler, refuses_a_second_one_at_the_same_time) {

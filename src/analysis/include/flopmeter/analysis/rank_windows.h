@@ -13,12 +13,12 @@
 
 namespace flopmeter {
 
-/// What one rank did in a window of successive steps.
+/// Work of one rank in a window of successive steps.
 struct RankWindow {
   std::int64_t index = 0;  ///< first step of the window, over its length
   std::int32_t steps = 0;
   double seconds = 0;
-  std::optional<double> flops{};         ///< of the model; empty where a step's are not known
+  std::optional<double> flops{};         ///< of the model; empty if those of a step are unknown
   std::optional<double> waited{};        ///< seconds in collectives that nothing hid
   std::optional<double> communicated{};  ///< seconds in collectives altogether
 };

@@ -15,12 +15,12 @@
 
 namespace flopmeter {
 
-/// What an operator's time is worth.
+/// Kind of work of an operator.
 enum class OpKind : std::uint8_t {
-  compute,  ///< bears FLOPs and has a rule
+  compute,  ///< has a FLOP cost and a rule
   memory,   ///< bears none: moves data
   tiny,     ///< the calls among those that were too short to be worth their launch
-  unknown,  ///< from a library whose operators have no rule: may bear FLOPs that nobody counts
+  unknown,  ///< from a library whose operators have no rule: may have FLOPs that are not counted
 };
 inline constexpr std::size_t op_kind_count = 4;
 std::string_view to_string(OpKind kind);
@@ -35,7 +35,7 @@ struct OpProfileRow {
       0;                  ///< of its largest argument, to the power of two below; 0 without tensors
   bool backward = false;  ///< inside an autograd node
   Phase phase = Phase::other;   ///< what the training loop was doing
-  bool recompute = false;       ///< in backward, but it is forward once more
+  bool recompute = false;       ///< in backward, but it repeats the forward
   bool across_devices = false;  ///< its arguments lay on host and device: a copy between them
   std::string shape;            ///< of a compute operator's tensors: "[512,256] [256,1024]"
   std::uint64_t flops = 0;      ///< executed, of all calls; compute operators only

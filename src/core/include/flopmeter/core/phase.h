@@ -8,7 +8,7 @@
 
 namespace flopmeter {
 
-/// What a training loop does.  Every nanosecond of a step belongs to exactly one of these.
+/// Activity of a training loop.  Every nanosecond of a step belongs to exactly one of these.
 enum class Phase : std::uint8_t {
   data,
   forward,

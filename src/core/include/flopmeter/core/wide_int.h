@@ -16,7 +16,7 @@ __extension__ using WideInt = __int128;
 /// Decimal digits, with a leading minus where negative.
 std::string to_string(WideInt value);
 
-/// The integer that `text` spells in decimal; empty where it is not one or does not fit 128 bits.
+/// The integer that `text` spells in decimal; empty if it is not one or does not fit 128 bits.
 std::optional<WideInt> parse_wide_int(std::string_view text);
 
 }  // namespace flopmeter

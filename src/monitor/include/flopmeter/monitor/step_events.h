@@ -42,7 +42,7 @@ struct StepOutcome {
   std::optional<std::pair<std::int64_t, std::int64_t>> interval{};
 };
 
-/// What makes a step.
+/// Definition of a step.
 enum class StepPolicy : std::uint8_t {
   explicit_marks,      ///< the loop calls begin_step() and end_step()
   per_batch,           ///< each batch of the loader is a step
@@ -100,7 +100,7 @@ struct StepEvent {
   void* context = nullptr;
 };
 
-/// What the reporter should do or log after an event.
+/// Actions and messages after an event.
 struct StepReply {
   bool step_ended = false;
   bool model_lost = false;    ///< optimizers step without the model: look for another one

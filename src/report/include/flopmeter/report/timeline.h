@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Timeline: the curves of a run of any length in bounded memory.  Steps that fall together are kept
-// as their mean, lowest and highest value, so that no spike is lost however long the run is.
+// as their mean, lowest and highest value, so that no spike is lost in a run of any length.
 #pragma once
 
 #include <flopmeter/core/step_fields.h>
@@ -49,7 +49,7 @@ class Timeline {
   [[nodiscard]] const std::vector<const Field*>& curves() const { return curves_; }
   /// Steps that one bucket spans: a power of two.
   [[nodiscard]] std::int64_t steps_per_bucket() const { return std::int64_t{1} << shift_; }
-  /// By step, those without a record left out.
+  /// By step, without those that have no record.
   [[nodiscard]] const std::map<std::int64_t, Bucket>& buckets() const { return buckets_; }
 
  private:

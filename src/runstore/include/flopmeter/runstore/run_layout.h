@@ -32,7 +32,7 @@ class RunLayout {
     return directory_ + "/metrics.rank" + std::to_string(rank_) + ".prom";
   }
 
-  /// What the name of a record stream states.
+  /// Contents of the name of a record stream.
   struct RecordFile {
     std::string stamp;
     int rank = 0;

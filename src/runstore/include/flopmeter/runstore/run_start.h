@@ -9,7 +9,7 @@
 
 namespace flopmeter {
 
-/// What the previous start of the same run left behind.
+/// State left by the previous start of the same run.
 struct EarlierRun {
   double first_start_unix = 0;
   double productive_seconds = 0;
