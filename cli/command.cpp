@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.h"
 
+#include <flopmeter/core/files.h>
 #include <flopmeter/core/text.h>
 
 #include <algorithm>
@@ -65,20 +66,18 @@ std::string check_not_empty(const std::string& text) {
 
 Result<std::string> read_text(const std::string& path) {
   constexpr std::size_t most = 64U << 20U;
-  const auto fail = [&](const char* why) {
-    return Error{ErrorCode::invalid_argument, "cannot read '" + printable(path) + "': " + why};
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{
-      path == "-" ? stdin : std::fopen(path.c_str(), "rbe"),
-      [](std::FILE* f) { return f == stdin ? 0 : std::fclose(f); }};
-  if (!file) return fail(std::strerror(errno));
+  if (path != "-") {
+    auto text = read_file(path, most);
+    if (!text) return Error{ErrorCode::invalid_argument, text.error().message};
+    return text;
+  }
   std::string text;
   std::array<char, 65536> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
     text.append(buffer.data(), got);
-    if (text.size() > most) return fail("larger than 64 MiB");
+    if (text.size() > most)
+      return Error{ErrorCode::invalid_argument, "standard input is larger than 64 MiB"};
   }
-  if (std::ferror(file.get()) != 0) return fail(std::strerror(errno));
   return text;
 }
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../command.h"
 
+#include <flopmeter/core/files.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/report.h>
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 
 namespace flopmeter {
@@ -21,26 +17,6 @@ struct Options {
   bool json = false;
 };
 
-/// Writes a temporary file and renames it, so that readers never see a partial page.
-Result<void> write_file(const std::string& path, std::string_view text) {
-  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "wbxe");
-  bool good = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  int code = errno;
-  if (file != nullptr && std::fclose(file) != 0) {
-    code = errno;
-    good = false;
-  }
-  if (good && std::rename(temporary.c_str(), path.c_str()) != 0) {
-    code = errno;
-    good = false;
-  }
-  if (good) return {};
-  if (file != nullptr) std::remove(temporary.c_str());
-  return Error{ErrorCode::io_error,
-               "cannot write the page " + printable(path) + ": " + std::strerror(code)};
-}
-
 Exit run(const Options& options) {
   const auto now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
@@ -49,7 +25,7 @@ Exit run(const Options& options) {
   if (options.json) return print(*json + "\n");
   const std::string page = report_page(*json);
   if (options.output == "-") return print(page);
-  if (const auto written = write_file(options.output, page); !written)
+  if (const auto written = replace_file(options.output, page); !written)
     return refuse(written.error());
   return print(printable(options.output) + ": open it in a browser\n");
 }

@@ -99,6 +99,16 @@ def test_a_damaged_run_json_is_reported_in_one_line(tmp_path, command):
     assert lines[0].startswith(f"flopmeter: {tmp_path}/run.json is damaged")
 
 
+@pytest.mark.parametrize("arguments", [["estimate", "pipe"], ["run", "--config", "pipe", "--", "true"],
+                                       ["run", "--config", ".", "--", "true"], ["run", "--config", "list", "--", "true"]])
+def test_an_input_that_is_not_usable_is_refused_at_once(tmp_path, arguments):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "list").write_text("- a\n- b\n")
+    done = subprocess.run([PROGRAM, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert done.returncode in (1, 2) and done.stdout == "", done
+    assert done.stderr.startswith("flopmeter: ") and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_hostile_names_reach_the_terminal_as_text():
     done = run("estimate", "a\x1b[2Jb\nc")
     assert "\x1b" not in done.stderr and done.stderr.count("\n") == 1

@@ -3,6 +3,7 @@
 // Options from YAML and the environment.
 #include "option_paths.h"
 
+#include <flopmeter/core/files.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/monitor/options.h>
 
@@ -12,8 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 namespace flopmeter {
 namespace {
@@ -83,9 +82,12 @@ bool is_not_an_option(std::string_view name) {
 Result<void> apply_yaml(Options& options, std::string_view text, std::string_view file) {
   try {
     Options changed = options;
-    for (const YAML::Node& document : YAML::LoadAll(std::string{text})) {
-      if (const auto done = walk(changed, document, "", file, 0); !done) return done;
-    }
+    // LoadAll() never ends on some inputs, such as a single comma.
+    const YAML::Node document = YAML::Load(std::string{text});
+    if (!document.IsMap() && !document.IsNull())
+      return Error{ErrorCode::parse_error,
+                   std::string{file} + ": expected options as 'name: value' lines"};
+    if (const auto done = walk(changed, document, "", file, 0); !done) return done;
     options = std::move(changed);
     return {};
   } catch (const YAML::Exception& error) {
@@ -96,11 +98,10 @@ Result<void> apply_yaml(Options& options, std::string_view text, std::string_vie
 }
 
 Result<void> apply_yaml_file(Options& options, const std::string& path) {
-  std::ifstream file{path, std::ios::binary};
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Error{ErrorCode::io_error, "cannot read " + printable(path)};
-  return apply_yaml(options, text.str(), path);
+  constexpr std::size_t most = 1U << 20U;
+  const auto text = read_file(path, most);
+  if (!text) return text.error();
+  return apply_yaml(options, *text, path);
 }
 
 Result<void> apply_environment(Options& options, const char* const* environment) {

@@ -117,6 +117,10 @@ TEST(Options, a_bad_value_is_an_error_and_changes_nothing) {
   EXPECT_FALSE(apply_yaml(options, "flopmeter: {mode: turbo}"));
   EXPECT_FALSE(apply_yaml(options, "a: [1, 2"));
   EXPECT_FALSE(apply_yaml(options, "&a [*a, *b]"));
+  for (const char* text : {"plain text", "- a\n- b"})
+    EXPECT_FALSE(apply_yaml(options, text)) << text;
+  for (const char* text : {"", "# nothing", ",", ",\n"})  // yaml-cpp reads a comma as null
+    EXPECT_TRUE(apply_yaml(options, text)) << text;
 }
 
 TEST(Options, every_flag_has_an_effect_and_a_no_form) {

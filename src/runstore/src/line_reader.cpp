@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "line_reader.h"
 
+#include <flopmeter/core/files.h>
 #include <flopmeter/runstore/input_limits.h>
 
 #include <simdjson.h>

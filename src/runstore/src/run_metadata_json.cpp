@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json_input.h"
 
+#include <flopmeter/core/files.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/runstore/run_layout.h>
 #include <flopmeter/runstore/run_metadata_json.h>

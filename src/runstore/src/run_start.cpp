@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/files.h>
 #include <flopmeter/runstore/input_limits.h>
 #include <flopmeter/runstore/record_stream.h>
 #include <flopmeter/runstore/run_layout.h>

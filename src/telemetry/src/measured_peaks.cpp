@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/files.h>
+#include <flopmeter/core/text.h>
 #include <flopmeter/telemetry/measured_peaks.h>
 
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -47,14 +48,41 @@ std::filesystem::path cache_file() {
   return std::filesystem::path(home) / ".cache" / "flopmeter" / "peaks.json";
 }
 
-/// The cache; empty if it does not exist or cannot be read.
-Json load(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  Json cache = Json::parse(in, nullptr, false);
-  if (!cache.is_object() || cache.value("schema", "") != schema || !cache["machines"].is_array()) {
-    cache = {{"schema", schema}, {"machines", Json::array()}};
-  }
-  return cache;
+/// The value of `key` if it has the type of `otherwise`, else `otherwise`.  Other programs may have
+/// written the cache.
+Json member(const Json& object, const char* key, const Json& otherwise) {
+  const auto at = object.is_object() ? object.find(key) : object.end();
+  const bool same_type = at != object.end() && (at->type() == otherwise.type() ||
+                                                (at->is_number() && otherwise.is_number()));
+  return same_type ? *at : otherwise;
+}
+std::string text_at(const Json& object, const char* key) {
+  return member(object, key, "");
+}
+double number_at(const Json& object, const char* key) {
+  return member(object, key, 0.0);
+}
+Json list_at(const Json& object, const char* key) {
+  return member(object, key, Json::array());
+}
+Json object_at(const Json& object, const char* key) {
+  return member(object, key, Json::object());
+}
+
+/// Entries of the cache; none if it does not exist or cannot be read.
+Json load_machines(const std::filesystem::path& file) {
+  constexpr std::size_t most = 1U << 20U;
+  constexpr int deepest = 16;
+  const auto text = read_file(file, most);
+  if (!text) return Json::array();
+  const auto skip_deep = [](int depth, Json::parse_event_t, Json&) { return depth < deepest; };
+  const Json cache = Json::parse(*text, skip_deep, false);
+  return text_at(cache, "schema") == schema ? list_at(cache, "machines") : Json::array();
+}
+
+bool same_machine(const Json& entry, const MeasuredMachine& machine) {
+  return text_at(entry, "processor") == machine.processor &&
+         number_at(entry, "threads") == machine.threads && text_at(entry, "torch") == machine.torch;
 }
 
 }  // namespace
@@ -77,36 +105,22 @@ Result<std::string> store_measured_peaks(const MeasuredMachine& machine) {
     return Error{ErrorCode::io_error, "no cache directory: set HOME or XDG_CACHE_HOME"};
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
-  Json cache = load(file);
   Json fresh = to_object(machine);
   Json machines = Json::array();
-  for (Json& entry : cache["machines"]) {
-    const bool same = entry.value("processor", "") == machine.processor &&
-                      entry.value("threads", 0) == machine.threads &&
-                      entry.value("torch", "") == machine.torch;
-    if (!same) {
+  for (const Json& entry : load_machines(file)) {
+    if (!same_machine(entry, machine)) {
       machines.push_back(entry);
       continue;
     }
     // Keep dtypes that were measured earlier.
-    for (auto& [dtype, peak] : entry["peaks"].items()) {
+    const Json earlier = object_at(entry, "peaks");
+    for (const auto& [dtype, peak] : earlier.items()) {
       if (!fresh["peaks"].contains(dtype)) fresh["peaks"][dtype] = peak;
     }
   }
   machines.push_back(fresh);
-  cache["machines"] = machines;
-  // Write a temporary file and rename it, so that readers never see a partial file.
-  const auto part = file.string() + "." + std::to_string(::getpid());
-  {
-    std::ofstream out(part);
-    out << cache.dump(2) << '\n';
-    if (!out.flush())
-      return Error{ErrorCode::io_error,
-                   "cannot write " + part + "; check that the directory is writable"};
-  }
-  std::filesystem::rename(part, file, error);
-  if (error)
-    return Error{ErrorCode::io_error, "cannot write " + file.string() + ": " + error.message()};
+  const Json cache = {{"schema", schema}, {"machines", machines}};
+  if (const auto stored = replace_file(file, cache.dump(2) + "\n"); !stored) return stored.error();
   return file.string();
 }
 
@@ -114,20 +128,20 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
   const std::string processor = processor_name();
   const std::string file = cache_file();
   PeakTable table{.device = processor};
-  const Json cache = load(file);
-  for (const Json& entry : cache["machines"]) {
-    if (!entry.is_object() || entry.value("processor", "") != processor) continue;
-    if (threads && entry.value("threads", 0) != *threads) continue;
+  for (const Json& entry : load_machines(file)) {
+    if (text_at(entry, "processor") != processor) continue;
+    const double counted = number_at(entry, "threads");
+    if (threads && counted != *threads) continue;
     table = {.device = processor,
-             .source = "measured: " + file + ", " + std::to_string(entry.value("threads", 0)) +
-                       " threads, torch " + entry.value("torch", "")};
-    const Json peaks = entry.value("peaks", Json::object());
+             .source = "measured: " + file + ", " + shortest(counted) + " threads, torch " +
+                       text_at(entry, "torch")};
+    const Json peaks = object_at(entry, "peaks");
     for (const auto& [name, peak] : peaks.items()) {
       const auto dtype = parse_dtype(name);
-      const double rate = peak.is_object() ? peak.value("flops_per_second", 0.0) : 0.0;
+      const double rate = number_at(peak, "flops_per_second");
       if (!dtype || !(rate > 0)) continue;
       table.set(*dtype, {rate});
-      for (const Json& shape : peak.value("shapes", Json::array())) {
+      for (const Json& shape : list_at(peak, "shapes")) {
         if (is_shape(shape))
           table.shapes.push_back({*dtype,
                                   shape[0].get<std::int64_t>(),
@@ -135,7 +149,7 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
                                   {shape[2].get<double>()}});
       }
     }
-    if (const double speed = entry.value("memory_bytes_per_second", 0.0); speed > 0)
+    if (const double speed = number_at(entry, "memory_bytes_per_second"); speed > 0)
       table.memory_bytes_per_second = speed;
   }
   if (!table.source.empty()) return table;

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
 
 namespace flopmeter {
 
@@ -31,12 +29,5 @@ struct InputLimits {
     return static_cast<int>(std::min(static_cast<std::size_t>(std::max(claimed, 1)), most));
   }
 };
-
-/// Opens a regular file for reading without following a device, a pipe, or a socket; -1 if it is
-/// not one or cannot be opened.  Never blocks.
-int open_regular_file(const std::string& path);
-
-/// Up to `most` bytes at the end of a regular file; empty if there is none.
-std::optional<std::string> read_tail(const std::string& path, std::int64_t most);
 
 }  // namespace flopmeter
