@@ -26,9 +26,7 @@ class RandomRecords {
       if (field.set(record, FieldValue{text_for(field)})) continue;
       const bool whole =
           field.unit == Unit::count || field.unit == Unit::bytes || field.unit == Unit::flops;
-      field.set(record,
-                whole ? FieldValue{whole_for(field)}
-                      : FieldValue{std::ldexp(real_(random_), exponent_(random_))});
+      field.set(record, whole ? FieldValue{whole_for(field)} : FieldValue{real_for(field)});
     }
     return record;
   }
@@ -51,7 +49,14 @@ class RandomRecords {
     const auto bits = static_cast<WideInt>(random_());
     if (field.group.ends_with("flops_by_dtype")) return bits + 1;
     if (field.unit == Unit::flops) return draw(2) == 0 ? bits * 1'000'003 : bits;
-    return bits >> (field.unit == Unit::bytes ? 1U : 34U);
+    return bits >> (field.unit == Unit::bytes ? 5U : 34U);
+  }
+  /// Small and positive if it has a unit, so that a reader does not take the record for damaged.
+  double real_for(const Field& field) {
+    const double fraction = real_(random_);
+    const int exponent = exponent_(random_);
+    return field.unit == Unit::none ? std::ldexp(fraction, exponent)
+                                    : std::ldexp(std::abs(fraction), std::min(exponent, 18));
   }
 
   std::mt19937_64 random_;

@@ -36,14 +36,20 @@ class Descriptor {
   int fd_;
 };
 
-Error failed(std::string_view action, const std::string& path, const char* why) {
+std::string error_text(int code) {
+  std::array<char, 128> buffer{};
+  return strerror_r(code, buffer.data(), buffer.size());
+}
+
+Error failed(std::string_view action, const std::string& path, const std::string& why) {
   return {ErrorCode::io_error,
           "cannot " + std::string{action} + " '" + printable(path) + "': " + why};
 }
 
-const char* reason(int code) {
-  return code == EINVAL ? "not a regular file"
-                        : std::strerror(code);  // NOLINT(concurrency-mt-unsafe)
+Error failed(std::string_view action, const std::string& path, int code) {
+  Error error = failed(action, path, code == EINVAL ? "not a regular file" : error_text(code));
+  if (code == ENOENT) error.code = ErrorCode::not_found;
+  return error;
 }
 
 bool write_all(int fd, std::string_view text) {
@@ -69,17 +75,17 @@ int open_regular_file(const std::string& path) {
 
 Result<std::string> read_file(const std::string& path, std::size_t most) {
   const Descriptor file{open_regular_file(path)};
-  if (file.get() < 0) return failed("read", path, reason(errno));
+  if (file.get() < 0) return failed("read", path, errno);
   std::string text;
   std::array<char, 65536> buffer{};
   while (true) {
     const ssize_t count = read(file.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed("read", path, reason(errno));
+    if (count < 0) return failed("read", path, errno);
     if (count == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(count));
     if (text.size() > most)
-      return failed("read", path, ("larger than " + std::to_string(most >> 20U) + " MiB").c_str());
+      return failed("read", path, "larger than " + std::to_string(most >> 20U) + " MiB");
   }
 }
 
@@ -99,19 +105,19 @@ Result<void> replace_file(const std::string& path, std::string_view text) {
   const std::string target = real ? real.get() : path;
   struct stat old {};
   const bool exists = stat(target.c_str(), &old) == 0;
-  if (exists && !S_ISREG(old.st_mode)) return failed("write", path, reason(EINVAL));
+  if (exists && !S_ISREG(old.st_mode)) return failed("write", path, EINVAL);
   const std::string temporary = target + "." + std::to_string(getpid()) + ".tmp";
   unlink(temporary.c_str());  // left by a process that was killed
   Descriptor file{
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666)};
-  if (file.get() < 0) return failed("write", path, reason(errno));
+  if (file.get() < 0) return failed("write", path, errno);
   const bool written = (!exists || fchmod(file.get(), old.st_mode & 07777U) == 0) &&
                        write_all(file.get(), text) && file.close() &&
                        rename(temporary.c_str(), target.c_str()) == 0;
   if (written) return {};
   const int code = errno;
   unlink(temporary.c_str());
-  return failed("write", path, reason(code));
+  return failed("write", path, code);
 }
 
 }  // namespace flopmeter

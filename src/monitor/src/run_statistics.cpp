@@ -5,20 +5,20 @@
 
 namespace flopmeter {
 
-void RunStatistics::add(StepRecord& record) {
+void RunStatistics::add(StepRecord& record, std::int64_t end_ns) {
   if (first_) {
     first_ = false;
     // A loop that starts again at its first step is a new run, regardless of the directory.
     if (earlier_ && record.step <= 1) earlier_.reset();
     if (earlier_) {
-      start_unix_ = earlier_->first_start_unix;
       productive_ = earlier_->productive_seconds;
+      before_ = std::max(start_unix_ - earlier_->first_start_unix, productive_);
     }
   }
   if (record.tag == StepTag::train && (!earlier_ || record.step > earlier_->last_step))
     productive_ += record.step_seconds.value;
-  // If the clock was set back, the run must not become shorter than the work in it.
-  record.run_seconds = Seconds{std::max(record.time_unix - start_unix_, productive_)};
+  const double elapsed = static_cast<double>(end_ns - start_ns_) / 1e9;
+  record.run_seconds = Seconds{std::max(before_ + elapsed, productive_)};
   record.productive_seconds = Seconds{productive_};
 }
 

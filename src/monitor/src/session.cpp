@@ -131,7 +131,7 @@ void Monitor::Session::prepare_run() {
   run_.disk_limit_bytes = std::int64_t{options_.disk_limit_mib} << 20U;
   const StartedRun started = start_run(run_, now, options_.max_log_files);
   if (!started.problem.empty()) note(started.problem + "; training continues");
-  statistics_.emplace(now, started.earlier);
+  statistics_.emplace(now, connections_.clock.monotonic(), started.earlier);
   profiles_.emplace(RunLayout{run_}.op_profile(), run_.disk_limit_bytes);
 }
 
@@ -218,7 +218,7 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   sampler_.fill(record, now_ns);
   utilization_.finish(record);
   warn_about_missing_peak(record);
-  statistics_->add(record);
+  statistics_->add(record, slot.end_ns);
   diagnosis_.add(record);
   record.failed_writes = sinks_.failures();
   const std::int64_t cpu = thread_cpu_nanoseconds();
@@ -234,6 +234,13 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   written_.fetch_add(1, std::memory_order_relaxed);
 }
 
+void Monitor::Session::warn_about_dropped_records() {
+  const auto dropped = recorder_.dropped();
+  if (dropped == 0 || std::exchange(warned_dropped_, true)) return;
+  note(std::to_string(dropped) + " of " + std::to_string(recorder_.steps()) +
+       " records were dropped: steps end faster than records are written; MFU is of the others");
+}
+
 void Monitor::Session::drain(std::int64_t now_ns) {
   for (Slot* slot = ring_.front(); slot != nullptr && !left_alone_; slot = ring_.front()) {
     try {
@@ -243,6 +250,7 @@ void Monitor::Session::drain(std::int64_t now_ns) {
     }
     ring_.pop();
   }
+  if_possible([&] { warn_about_dropped_records(); });
 }
 
 void Monitor::Session::run() noexcept {

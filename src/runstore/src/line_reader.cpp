@@ -33,9 +33,11 @@ void LineReader::drop(std::size_t bytes) {
 /// Adds what the file has after the buffer; false if that is nothing.
 bool LineReader::fill() {
   if (end_ - begin_ >= longest_) {
+    skipped_bytes_ += static_cast<std::int64_t>(end_ - begin_);
     drop(end_ - begin_);
     skipped_ += skipping_ ? 0 : 1;
     skipping_ = true;
+    if (skipped_bytes_ > InputLimits::skipped_bytes) return false;
   }
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
             buffer_.begin() + static_cast<std::ptrdiff_t>(end_),

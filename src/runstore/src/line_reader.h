@@ -36,7 +36,8 @@ class LineReader {
   std::size_t end_ = 0;
   std::int64_t offset_ = 0;  ///< of begin_ in the file
   std::int64_t skipped_ = 0;
-  bool skipping_ = false;  ///< inside a line that is not returned
+  bool skipping_ = false;
+  std::int64_t skipped_bytes_ = 0;  ///< inside a line that is not returned
 };
 
 }  // namespace flopmeter

@@ -56,7 +56,7 @@ bool read_scalar(ondemand::value& json, FieldValue& value) {
   }
   if (token.front() == 'n') {
     value = std::monostate{};
-    return json.is_null();
+    return token.substr(0, 4) == "null" && token.find_last_not_of(" \r\n") == 3;
   }
   while (!token.empty() && (token.back() == ' ' || token.back() == '\r')) token.remove_suffix(1);
   if (token.size() <= 18) {  // fits 64 bits
@@ -81,6 +81,9 @@ bool read_field(ondemand::value& json, const Field* field, StepRecord& record) {
   if (field == nullptr || field->set == nullptr) return true;
   FieldValue value;
   if (!read_scalar(json, value)) return false;
+  if (const auto number = as_number(value);
+      number && !InputLimits::is_plausible(field->unit, *number))
+    return false;
   return std::holds_alternative<std::monostate>(value) || field->set(record, value);
 }
 

@@ -31,6 +31,14 @@ bool is_outdated(const std::string& path) {
          !begin.starts_with("{\"v\":" + std::to_string(record_schema) + ",");
 }
 
+/// Why a stream that is not empty has no record; empty if it has one.
+std::string damage_of(const std::string& path) {
+  RecordReader reader{path};
+  if (reader.next() || reader.damaged_lines() == 0) return {};
+  return printable(path) + " has no readable record: " + std::to_string(reader.damaged_lines()) +
+         " damaged lines";
+}
+
 Error outdated(const std::string& path, const std::string& why) {
   return Error{ErrorCode::unsupported,
                printable(path) + " cannot be read: " + why + "; run the training again"};
@@ -104,6 +112,15 @@ Result<RunDirectory> open_run(const std::string& path) {
   std::sort(run.files.begin(), run.files.end(), [](const RankFile& a, const RankFile& b) {
     return std::tie(a.rank, a.stamp, a.path) < std::tie(b.rank, b.stamp, b.path);
   });
+  const auto is_unreadable = [](const RankFile& file) {
+    return access(file.path.c_str(), R_OK) != 0;
+  };
+  if (const auto file = std::find_if(run.files.begin(), run.files.end(), is_unreadable);
+      file != run.files.end())
+    return Error{ErrorCode::io_error,
+                 "cannot read " + printable(file->path) +
+                     ": no permission; run as the user who started the training"};
+  if (!run.files.empty()) run.note = damage_of(run.files.front().path);
   auto metadata = read_run_metadata(path);
   if (metadata) {
     run.metadata = *std::move(metadata);
@@ -118,6 +135,8 @@ Result<RunDirectory> open_run(const std::string& path) {
                      "the directory that the monitor writes, such as logs/perf_monitor/latest"};
   if (is_outdated(run.files.front().path))
     return outdated(path, "another version of flopmeter wrote its records");
+  if (metadata.error().code == ErrorCode::io_error)
+    run.note = metadata.error().message + ": model, device, and world are unknown";
   if (metadata.error().code == ErrorCode::parse_error)
     run.note = printable(RunLayout{path, "", 0}.metadata()) +
                " is damaged: model, device, and world are unknown";

@@ -161,8 +161,8 @@ Result<RunMetadata> parse_run_metadata(std::string_view text) {
 }
 
 Result<RunMetadata> read_run_metadata(const std::string& directory) {
-  const auto text = read_tail(RunLayout{directory, "", 0}.metadata(), InputLimits::metadata_bytes);
-  if (!text) return Error{ErrorCode::not_found, "there is no run.json"};
+  const auto text = read_file(RunLayout{directory, "", 0}.metadata(), InputLimits::metadata_bytes);
+  if (!text) return text.error();
   return parse_run_metadata(*text);
 }
 

@@ -93,20 +93,29 @@ TEST(RecordReader, damaged_lines_are_counted_and_skipped) {
   const std::string whole = line_of(numbered(1));
   const std::string later = "{\"v\":3" + whole.substr(6);
   ASSERT_EQ(parse_record(later), std::nullopt);
-  const std::vector<std::string> bad{"",
-                                     "null",
-                                     "[1,2]",
-                                     "{}",
-                                     "{\"v\":2}",
-                                     whole.substr(0, whole.size() - 1),
-                                     whole.substr(0, 70) + whole,
-                                     whole + whole,
-                                     "{\"v\":2,\"step\":\"one\"}",
-                                     "{\"v\":2,\"step\":1,\"rank\":99999999999}",
-                                     "{\"v\":2,\"step\":1,\"tag\":\"nonsense\"}",
-                                     std::string(300'000, '\0'),
-                                     std::string(3'000'000, 'x'),
-                                     later};
+  const std::vector<std::string> bad{
+      "",
+      "null",
+      "[1,2]",
+      "{}",
+      "{\"v\":2}",
+      whole.substr(0, whole.size() - 1),
+      whole.substr(0, 70) + whole,
+      whole + whole,
+      "{\"v\":2,\"step\":\"one\"}",
+      "{\"v\":2,\"step\":1,\"rank\":99999999999}",
+      "{\"v\":2,\"step\":1,\"tag\":\"nonsense\"}",
+      std::string{"{\"v\":2,\"step\":1,\"epoch\":nul\0}", 29},
+      "{\"v\":2,\"step\":1,\"epoch\":nullx}",
+      "{\"v\":2,\"step\":1,\"step_seconds\":1e300}",
+      "{\"v\":2,\"step\":1,\"step_seconds\":-1}",
+      "{\"v\":2,\"step\":1,\"mfu\":1e308}",
+      "{\"v\":2,\"step\":1,\"time_unix\":-1e300}",
+      "{\"v\":2,\"step\":1,\"tokens\":9223372036854775807}",
+      "{\"v\":2,\"step\":1,\"model_flops\":" + std::string(39, '1') + "}",
+      std::string(300'000, '\0'),
+      std::string(3'000'000, 'x'),
+      later};
   for (const std::string& line : bad) append_file(path, line + "\n");
   append_file(path, whole + "\n");
   RecordReader reader{path};
@@ -115,6 +124,17 @@ TEST(RecordReader, damaged_lines_are_counted_and_skipped) {
   EXPECT_EQ(read->step, 1);
   EXPECT_EQ(reader.damaged_lines(), static_cast<std::int64_t>(bad.size()));
   EXPECT_EQ(reader.offset(), static_cast<std::int64_t>(std::filesystem::file_size(path)));
+}
+
+TEST(RecordReader, the_end_of_an_endless_line_is_not_read) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/endless.jsonl";
+  append_file(path, line_of(numbered(1)) + "\n");
+  std::filesystem::resize_file(path, std::uintmax_t{200} << 30U);  // sparse
+  RecordReader reader{path};
+  ASSERT_TRUE(reader.next());
+  EXPECT_FALSE(reader.next());
+  EXPECT_LT(reader.offset(), std::int64_t{1} << 30U);
 }
 
 TEST(RecordReader, unknown_keys_are_ignored) {

@@ -135,6 +135,24 @@ TEST(OpenRun, states_what_is_missing) {
   EXPECT_THAT((*run).note, HasSubstr("/run.json is damaged"));
 }
 
+TEST(OpenRun, states_that_no_record_can_be_read) {
+  const TemporaryDirectory directory;
+  append_file(directory.path() + "/run.json", R"({"schema": "flopmeter.run/2", "run_id": "0123"})");
+  append_file(directory.path() + "/records_20240128_103000.rank0.jsonl", "{\n{}\n");
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run);
+  EXPECT_THAT((*run).note, HasSubstr("has no readable record: 2 damaged lines"));
+}
+
+TEST(OpenRun, does_not_read_a_pipe) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(mkfifo((directory.path() + "/run.json").c_str(), 0600), 0);
+  append_file(directory.path() + "/records_20240128_103000.rank0.jsonl", "");
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run);
+  EXPECT_THAT((*run).note, HasSubstr("not a regular file"));
+}
+
 TEST(OpenRun, refuses_a_run_of_another_version_with_one_line) {
   const TemporaryDirectory old;
   append_file(old.path() + "/run.json", R"({"schema": "flopmeter.run/1", "run_id": "0123"})");
