@@ -34,6 +34,7 @@ class StepSource(NamedTuple):
 
     policy: Literal["explicit", "per_optimizer_step", "framework"] = "explicit"
     model_hooks: bool = True  # on the model; False: an integration reports forward and backward
+    modules: tuple[Any, ...] = ()  # whose passes are forward and backward, if the model is a configuration
     optimizer_hooks: bool = True  # on all optimizers of torch; False: the caller passes them on
     loader_hook: bool = False  # on all loaders of torch
     on_model_lost: Callable[[], None] | None = None  # optimizers step, and the model is not called any more
@@ -103,7 +104,7 @@ class Monitor:
         )
         parts.world = find_world(rank, world_size, data_parallel, model, values)
         parts.exchange = make_exchange(values)
-        parts.policy, parts.reports_forward = steps.policy, model is not None
+        parts.policy, parts.reports_forward = steps.policy, bool(steps.modules) or model is not None
         self.core = _flopmeter.Monitor(parts)
         self.rank = parts.world.rank
         self.peaks = parts.peaks
@@ -119,8 +120,8 @@ class Monitor:
         self.hooks: TorchHooks | None = None
         hooked = find_phases or steps.loader_hook
         if hooked and self.enabled and can_hook():
-            on_model = model if find_phases and steps.model_hooks else None
-            self.hooks = TorchHooks(self, on_model, steps.optimizer_hooks, steps.loader_hook, steps.on_model_lost)
+            on_models = steps.modules or (model,) if find_phases and steps.model_hooks else ()
+            self.hooks = TorchHooks(self, on_models, steps.optimizer_hooks, steps.loader_hook, steps.on_model_lost)
             self._detachable.append(self.hooks)
         if parts.counter is not None and (marks := replicated_hooks(model, values["replicated_modules"])) is not None:
             self._detachable.append(marks)

@@ -310,7 +310,7 @@ def test_hooks_of_other_threads_do_not_disturb(tmp_path):
 
 def test_a_hook_that_a_copy_carries_does_nothing(tmp_path):
     monitor = flopmeter.Monitor(tmp_path, console=False)
-    hooks = TorchHooks(monitor, None, False, False, None)
+    hooks = TorchHooks(monitor, (), False, False, None)
     hook = hooks.callables.forward_pre()
     import copy
     import pickle

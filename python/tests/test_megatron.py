@@ -131,7 +131,7 @@ def test_an_unknown_model_is_monitored_without_flops(tmp_path, capsys):
     megatron.perf_monitor_start_iteration(1)
     megatron.perf_monitor_end_iteration(1)
     megatron.perf_monitor_end_training()
-    assert "no model for Megatron's moe_latent_size; FLOPs and MFU stay empty" in capsys.readouterr().err
+    assert "no model for Megatron's moe_latent_size; FLOPs and MFU are empty" in capsys.readouterr().err
     (row,) = records(tmp_path)
     assert monitor is not None and row["tokens"] == 32
     assert (row["model_flops"], row["mfu"]) == (None, None)

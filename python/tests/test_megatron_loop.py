@@ -156,12 +156,12 @@ def test_a_replaced_value_is_logged_and_counted(start, tmp_path, capsys, more, e
 def test_a_size_that_is_missing_costs_the_flops_and_nothing_else(start, tmp_path, capsys, missing):
     row = run(start, tmp_path, **{missing: None})
     assert (row["samples"], row["model_flops"], row["mfu"]) == (1, None, None)
-    assert f"Megatron's arguments have no {missing}; FLOPs and MFU stay empty" in capsys.readouterr().err
+    assert f"Megatron's arguments have no {missing}; FLOPs and MFU are empty" in capsys.readouterr().err
 
 
 def test_sizes_that_make_no_model_cost_the_flops_and_nothing_else(start, tmp_path, capsys):
     assert run(start, tmp_path, num_attention_heads=128)["model_flops"] is None
-    assert "FLOPs and MFU stay empty" in capsys.readouterr().err
+    assert "FLOPs and MFU are empty" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("more", "dtype"), [({"fp4": "e2m1"}, "fp4"), ({"fp8": "hybrid"}, "fp8"), ({}, "bf16")])

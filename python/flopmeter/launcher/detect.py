@@ -146,9 +146,8 @@ class Finder:
             _log("the command runs without a monitor: {}".format(describe_error(error)))
 
 
-def install():
-    """Called when torch has just been imported."""
-    torch = sys.modules["torch"]
+def install(torch):
+    """Called after the import of torch."""
     if hasattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook"):
         Finder(torch)
     else:

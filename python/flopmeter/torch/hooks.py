@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -55,10 +55,9 @@ def gradients_enabled() -> bool:
     return torch is None or torch.is_grad_enabled()
 
 
-def _owns(model: weakref.ref[Any], optimizer: Any) -> bool:
-    """Whether the optimizer updates parameters of the model."""
-    module = model()
-    own = set() if module is None else {id(each) for each in module.parameters()}
+def _owns(models: list[weakref.ref[Any]], optimizer: Any) -> bool:
+    """Whether the optimizer updates parameters of the models."""
+    own = {id(each) for model in models if (module := model()) is not None for each in module.parameters()}
     return any(id(each) in own for group in optimizer.param_groups for each in group["params"])
 
 
@@ -79,7 +78,12 @@ class TorchHooks:
     """The hooks of one monitor.  ``on_model_lost`` is called if optimizers step and the model is not called any more."""
 
     def __init__(
-        self, monitor: Monitor, model: Any, optimizers: bool, loader: bool, on_model_lost: Callable[[], None] | None
+        self,
+        monitor: Monitor,
+        models: Iterable[Any],
+        optimizers: bool,
+        loader: bool,
+        on_model_lost: Callable[[], None] | None,
     ) -> None:
         self.on_model_lost = on_model_lost
         self.callables = hooks = _flopmeter.Hooks(monitor.core, partial(_report, weakref.ref(self)))
@@ -97,10 +101,12 @@ class TorchHooks:
                 optimizer.register_optimizer_step_pre_hook(hooks.optimizer_pre()),
                 optimizer.register_optimizer_step_post_hook(hooks.optimizer_post()),
             ]
-        module = as_module(model)
         torch: Any = loaded_torch()
-        if module is not None and not isinstance(module, torch.jit.ScriptModule):  # it takes no hooks
-            hooks.set_owner_check(partial(_owns, weakref.ref(module)))
+        modules = [module for each in models if (module := as_module(each)) is not None]
+        modules = [module for module in modules if not isinstance(module, torch.jit.ScriptModule)]  # it takes no hooks
+        if modules:
+            hooks.set_owner_check(partial(_owns, [weakref.ref(module) for module in modules]))
+        for module in modules:
             self._handles += put_on(module, hooks.forward_pre(), hooks.forward_post(), with_kwargs=True)
         if loader:
             kind = importlib.import_module("torch.utils.data.dataloader")._BaseDataLoaderIter

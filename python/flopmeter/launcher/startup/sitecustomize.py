@@ -1,22 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start-up hook of ``flopmeter run``, first in PYTHONPATH: waits for torch to be imported, then lets ``detect.py``
-look for a training loop.  Imports nothing of flopmeter before that, and runs the sitecustomize that it hides.
+"""Start-up hook of ``flopmeter run`` and ``flopmeter env``, first in PYTHONPATH: calls a function of flopmeter after the import of
+each module in its table.  Imports nothing of flopmeter before that, and runs the sitecustomize that it hides.
 
 Kept to what every Python 3 understands: the command decides which one runs.
 """
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_LAUNCHER = os.path.dirname(_HERE)
-_PACKAGE = os.path.dirname(_LAUNCHER)
+_PACKAGE = os.path.dirname(os.path.dirname(_HERE))
+
+# After the import of the module on the left, the function on the right is called with it.  It replaces what it needs, or
+# raises if the module is not as expected: the module then stays as it is, and the tracker of torch's hooks remains.
+AFTER_IMPORT = {
+    "torch": ("flopmeter.launcher.detect", "install"),
+    "megatron.training.training": ("flopmeter.integrations.megatron_training", "install"),
+    "megatron.bridge.training.callbacks": ("flopmeter.integrations.megatron_bridge", "install"),
+    "flagscale.train.perf_monitor.hooks": ("flopmeter.integrations.flagscale", "install"),
+}
 
 
 class _Loader:
-    """The loader that Python found for torch, and a call when it is done."""
+    """The loader that Python found for a module, and a call when it is done."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -28,19 +37,17 @@ class _Loader:
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
-        if _Torch in sys.meta_path:
-            sys.meta_path.remove(_Torch)
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        _look_for_a_loop()
+        _after_import(module)
 
 
-class _Torch:
-    """First on the meta path until torch is imported; a program may only ask for its spec."""
+class _Table:
+    """First on the meta path; a program may only ask for a spec, and may import a module again."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if name != "torch":
+        if name not in AFTER_IMPORT:
             return None
         for finder in sys.meta_path:
             ask = None if finder is cls else getattr(finder, "find_spec", None)
@@ -62,19 +69,25 @@ class _Package:
         return importlib.machinery.PathFinder.find_spec(name, [os.path.dirname(_PACKAGE)])
 
 
-def _look_for_a_loop():
+def _after_import(module):
+    name = module.__name__
     try:
-        spec = importlib.util.spec_from_file_location("flopmeter_detect", os.path.join(_LAUNCHER, "detect.py"))
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        module.install()
+        owner, function = AFTER_IMPORT.pop(name)  # once, also if the program loads the module again
+        getattr(importlib.import_module(owner), function)(module)
     except Exception as error:  # the command must run as it would without flopmeter
-        line = "flopmeter: the command runs without a monitor: {}: {}\n".format(type(error).__name__, error)
-        try:
-            if sys.stderr is not None:
-                os.write(2, line.encode())
-        except OSError:
-            pass
+        if name == "torch":
+            _log("the command runs without a monitor: {}: {}".format(type(error).__name__, error))
+        else:
+            _log("{} is monitored by the hooks of torch alone: {}".format(name, error))
+
+
+def _log(text):
+    """To stderr, on rank 0."""
+    try:
+        if os.environ.get("RANK", "0") == "0" and sys.stderr is not None:
+            os.write(2, "flopmeter: {}\n".format(text).encode())
+    except OSError:
+        pass
 
 
 def _run_the_hidden_one():
@@ -88,6 +101,6 @@ def _run_the_hidden_one():
 
 
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
-sys.meta_path.insert(0, _Torch)
+sys.meta_path.insert(0, _Table)
 sys.meta_path.append(_Package)
 _run_the_hidden_one()

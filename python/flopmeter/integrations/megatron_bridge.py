@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Megatron-Bridge without an edit: adds callbacks to those that ``pretrain()`` and ``finetune()`` are called with.
+
+Both pass their callbacks through ``normalize_callbacks()``.  Bridge lets exceptions of callbacks pass, so every one of ours
+is guarded.  Checkpoints have no callback where they begin: they are time before the next step.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from argparse import Namespace
+from types import ModuleType
+from typing import Any
+
+from flopmeter.guard import guarded, log_failure
+from flopmeter.integrations.megatron_loop import Loop, loss_of, on_host
+from flopmeter.ranks import initialized_distributed
+
+_FLOPS = "megatron.bridge.training.utils.flop_utils"
+_known: weakref.WeakSet[Any] = weakref.WeakSet()  # managers that have the callbacks
+
+
+def _arguments(config: Any) -> Namespace:
+    """Bridge's configuration under the names of Megatron's arguments."""
+    model, train = config.model, config.train
+    values = {name: value for name, value in vars(model).items() if not name.startswith("_")}
+    heads, groups = values.get("num_attention_heads"), values.get("num_query_groups")
+    values |= {
+        "num_experts": values.get("num_moe_experts"),
+        "swiglu": values.get("gated_linear_unit"),
+        "group_query_attention": groups is not None and groups != heads,
+        "untie_embeddings_and_output_weights": not values.get("share_embeddings_and_output_weights", True),
+        "micro_batch_size": train.micro_batch_size,
+        "global_batch_size": train.global_batch_size,
+        "peft_type": getattr(config, "peft", None) and type(config.peft).__name__,
+        "vision_pretraining": values.get("vision_config") is not None,
+    }
+    if (distributed := initialized_distributed()) is not None:
+        values |= {"rank": distributed.get_rank(), "world_size": distributed.get_world_size()}
+    return Namespace(**values)
+
+
+def _own_flops(config: Any) -> Any:
+    """Bridge's own figure for a number of samples, if it has one."""
+    function = getattr(sys.modules.get(_FLOPS), "num_floating_point_operations", None)
+    return function and (lambda _args, samples: function(config, samples))
+
+
+class Callbacks:
+    """One method per event of Bridge."""
+
+    def __init__(self) -> None:
+        self._loop: Loop | None = None
+
+    def detach(self) -> None:
+        """Called by the guard after a failure: the loop runs on without a monitor."""
+        if self._loop is not None:
+            self._loop.detach()
+
+    @guarded
+    def on_train_start(self, context: Any) -> None:
+        config = context.state.cfg
+        self._loop = Loop(_arguments(config), modules=context.model, own_flops=_own_flops(config))
+
+    @guarded
+    def on_train_step_start(self, context: Any) -> None:
+        if self._loop is not None:
+            self._loop.begin(int(context.state.train_state.step) + 1)
+
+    @guarded
+    def on_train_step_end(self, context: Any) -> None:
+        if self._loop is not None:
+            values = {"loss": loss_of(context.loss_dict), "grad_norm": context.grad_norm}
+            known = {name: value for name, value in values.items() if on_host(value)}
+            self._loop.end(int(context.state.train_state.step) + 1, getattr(context.state, "wandb_logger", None), known)
+
+    @guarded
+    def on_train_end(self, context: Any) -> None:
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.finish(getattr(context.state, "wandb_logger", None))
+
+    @guarded
+    def on_eval_start(self, _context: Any) -> None:
+        if self._loop is not None:
+            self._loop.monitor.emit("evaluation_begin")
+
+    @guarded
+    def on_eval_end(self, _context: Any) -> None:
+        if self._loop is not None:
+            self._loop.monitor.emit("evaluation_end")
+
+    on_test_start, on_test_end = on_eval_start, on_eval_end
+
+
+def install(module: ModuleType) -> None:
+    """Wrap ``normalize_callbacks``; an AttributeError if it, or what it needs, is missing."""
+    missing = [name for name in ("normalize_callbacks", "CallbackManager") if not callable(getattr(module, name, None))]
+    if missing or not hasattr(module.CallbackManager, "register"):
+        raise AttributeError(f"it has no {', '.join(missing) or 'CallbackManager.register'}")
+    original = module.normalize_callbacks
+
+    @functools.wraps(original)
+    def normalize_callbacks(callbacks: Any = None) -> Any:
+        manager = original(callbacks)
+        try:
+            ours = module.CallbackManager() if manager is None else manager
+            if ours not in _known:
+                listeners = Callbacks()
+                for event in sorted(ours.events):
+                    if (listener := getattr(listeners, event, None)) is not None:
+                        ours.register(event, listener)
+                _known.add(ours)
+            return ours
+        except Exception as error:  # the run continues without a monitor
+            log_failure(error)
+            return manager
+
+    module.normalize_callbacks = normalize_callbacks  # type: ignore[attr-defined]

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The monitor of a Megatron loop: its model, its batches, and the values that Megatron logs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flopmeter.batch import describe
+from flopmeter.guard import describe_error, guarded
+from flopmeter.integrations.megatron_flags import WITHOUT_EFFECT
+from flopmeter.integrations.megatron_model import model_config, needed, recompute_of
+from flopmeter.log import log_once
+from flopmeter.metrics import Window
+from flopmeter.models import find_model
+from flopmeter.monitor import Monitor, StepSource
+
+# Several documents per sequence; the arguments do not contain their lengths.
+_PACKED = ("reset_attention_mask", "sft", "rl_use_sequence_packing", "use_packed_sequence")
+
+
+def is_first_rank(args: argparse.Namespace) -> bool:
+    """Whether this process is the one that logs."""
+    rank = getattr(args, "rank", None)
+    return int(os.environ.get("RANK", "0") if rank is None else rank) == 0
+
+
+def _sizes(args: argparse.Namespace) -> dict[str, int]:
+    """Ranks, and how the work is split over them."""
+    sizes = {
+        "tensor_parallel": "tensor_model_parallel_size",
+        "pipeline_parallel": "pipeline_model_parallel_size",
+        "context_parallel": "context_parallel_size",
+        "expert_parallel": "expert_model_parallel_size",
+    }
+    layout = {ours: int(getattr(args, name, None) or 1) for ours, name in sizes.items()}
+    world = int(getattr(args, "world_size", None) or os.environ.get("WORLD_SIZE") or 1)
+    split = layout["tensor_parallel"] * layout["pipeline_parallel"] * layout["context_parallel"]
+    replicas = getattr(args, "data_parallel_size", None) or max(1, world // split)
+    return {"world_size": world, "data_parallel": int(replicas), **layout}
+
+
+def _dtype(args: argparse.Namespace) -> str:
+    for low in ("fp4", "fp8"):
+        if getattr(args, low, None):
+            return low
+    return "bf16" if getattr(args, "bf16", False) else "fp16" if getattr(args, "fp16", False) else "fp32"
+
+
+def _remarks(args: argparse.Namespace, recompute: str) -> list[str]:
+    """What is taken otherwise than the arguments state it."""
+    remarks = [recompute] if recompute else []
+    for name in _PACKED:
+        if getattr(args, name, None):
+            remarks.append(f"{name}: attention is counted over whole sequences, as Megatron does, not over the documents inside")
+    for flag, (choices, why) in WITHOUT_EFFECT.items():
+        if (getattr(args, flag[2:].replace("-", "_"), None) or choices[0]) != choices[0]:
+            remarks.append(f"{flag} has no effect: {why}")
+    return remarks
+
+
+def on_host(value: Any) -> bool:
+    """Whether the value can be read without waiting for a device."""
+    return value is not None and getattr(getattr(value, "device", None), "type", "cpu") == "cpu"
+
+
+def loss_of(losses: Any) -> Any:
+    """The first of Megatron's losses; some releases keep a sum and its divisor."""
+    value = next(iter(losses.values()), None) if isinstance(losses, Mapping) else None
+    if on_host(value) and getattr(value, "numel", lambda: 1)() == 2:
+        return value[0] / value[1]
+    return value
+
+
+class Loop:
+    """One run of Megatron's loop.
+
+    ``modules``: the chunks of the model, whose passes become phases; without them there are no phases.
+    ``own_flops(args, samples)``: Megatron's own figure, for models that the catalog has no family for.
+    ``more``: arguments of Monitor, which override those that follow from ``args``.
+    """
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        modules: Sequence[Any] = (),
+        own_flops: Callable[..., Any] | None = None,
+        **more: Any,
+    ) -> None:
+        self._args = args
+        sizes = _sizes(args)
+        recompute, remark = recompute_of(args)
+        self._own_flops: Callable[..., Any] | None = None
+        model = self._model(own_flops)
+        if is_first_rank(args):
+            for line in _remarks(args, remark):
+                log_once(line)
+        arguments: dict[str, Any] = {
+            "model": model,
+            "mtp": True if model is not None and model.get("num_nextn_predict_layers") else None,
+            "dtype": _dtype(args),
+            "recompute": recompute,
+            "attention": "eager" if getattr(args, "transformer_impl", "") == "local" else None,
+            "mode": None if modules else "estimate",  # without the passes of the model, a count has no beginning and end
+            "find_phases": bool(modules),
+            "steps": StepSource(policy="framework", modules=tuple(modules), loader_hook=bool(modules)),
+            **sizes,
+        }
+        if getattr(args, "rank", None) is not None:
+            arguments["rank"] = args.rank
+        self.monitor = Monitor(**{**arguments, **more})
+        has_rows = self.monitor.rank == 0 and "wandb" in sys.modules  # the monitor's own
+        self._wandb = more.get("wandb") is not False and not has_rows
+        of_a_replica = int(getattr(args, "global_batch_size", None) or 0) // sizes["data_parallel"]
+        self._size = int(getattr(args, "micro_batch_size", None) or of_a_replica or 1)
+        self._tokens = self._size * int(getattr(args, "seq_length", None) or 0) or None
+        self._micro_batches = int(getattr(args, "num_micro_batches", None) or max(1, of_a_replica // self._size))
+        self._window: Window | None = None
+        self._iteration = 0
+        self.monitor.emit("loop_begin")
+
+    def _model(self, own_flops: Callable[..., Any] | None) -> dict[str, Any] | None:
+        """The model of the arguments; without one, FLOPs are Megatron's own, or unknown."""
+        try:
+            needed(self._args, "seq_length")
+            config = model_config(self._args)
+            find_model(config)
+        except ValueError as error:
+            what = "FLOPs and MFU are empty"
+            if own_flops is not None:
+                self._own_flops = own_flops
+                what = "model FLOPs are those of Megatron's num_floating_point_operations()"
+            if is_first_rank(self._args):
+                log_once(f"{error}; {what}")
+            return None
+        return config
+
+    def _count(self) -> int:
+        """Micro-batches of this iteration: their number grows if the batch is ramped up."""
+        calculator = sys.modules.get("megatron.core.num_microbatches_calculator")
+        try:
+            return int(calculator.get_num_microbatches())  # type: ignore[union-attr]
+        except (AttributeError, TypeError):  # Megatron is not there, or has not made its calculator
+            return self._micro_batches
+
+    def detach(self) -> None:
+        """Called by the guard after a failure."""
+        self.monitor.detach()
+
+    @guarded
+    def begin(self, iteration: int) -> None:
+        """Iteration number ``iteration``, counted from 1, begins."""
+        self._iteration = iteration
+        self.monitor.begin_step(samples=self._size, tokens=self._tokens, step=iteration)
+        batch = describe(self._size, self._tokens)
+        for _ in range(self._count() - 1):
+            self.monitor.core.micro_batch(batch)
+
+    @guarded
+    def end(self, iteration: int, wandb_writer: Any = None, values: Mapping[str, Any] | None = None) -> None:
+        """The iteration has ended; ``values``: loss, grad_norm, learning_rate."""
+        if wandb_writer is not None and self._wandb and self._window is None:
+            self._window = Window(self.monitor)
+        if iteration > self._iteration + 1:  # a loop that increments before it calls is ahead by one
+            log_once(f"iteration {self._iteration} ended as {iteration}: the time of the skipped iterations is not recorded")
+            self.monitor.abandon_step()
+            return
+        self.monitor.end_step(**(values or {}))
+        if iteration % self.monitor.log_interval == 0:
+            self._log_to_wandb(iteration, wandb_writer)
+
+    @guarded
+    def abandon(self) -> None:
+        """The iteration ended without a result."""
+        self.monitor.abandon_step()
+
+    @guarded
+    def finish(self, wandb_writer: Any = None) -> None:
+        """Write the remaining records."""
+        self.monitor.finish()
+        self._log_to_wandb(self._iteration, wandb_writer)
+
+    def _log_to_wandb(self, iteration: int, wandb_writer: Any) -> None:
+        """Log what is known to the W&B run that Megatron keeps on its last rank, under Megatron's own step."""
+        if wandb_writer is None or self._window is None:
+            return
+        try:
+            if values := self._window.metrics(wait=0):
+                wandb_writer.log(values, iteration)
+        except Exception as error:  # a logger must not end the run
+            log_once(f"W&B did not accept a row: {describe_error(error)}")
