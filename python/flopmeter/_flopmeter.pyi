@@ -81,6 +81,7 @@ class MonitorConfig:
     training: Training
     convention: str
     dtype: str
+    model_flops: str
     counter: Any
     world: World
     replicated: bool
@@ -119,7 +120,12 @@ class Monitor:
     def log(self, loss: Any, grad_norm: Any, learning_rate: Any) -> None: ...
     def end(self) -> None: ...
     def end_step(
-        self, loss: Any = None, grad_norm: Any = None, learning_rate: Any = None, interval: tuple[int, int] | None = None
+        self,
+        loss: Any = None,
+        grad_norm: Any = None,
+        learning_rate: Any = None,
+        interval: tuple[int, int] | None = None,
+        batch: Any = None,
     ) -> None: ...
     def abandon_step(self) -> None: ...
     def begin_phase(self, name: Any) -> None: ...

@@ -49,6 +49,7 @@ class Monitor:
     ``config``: more options from a YAML file, YAML text, or a dict.
     ``count``: False does not count operators; ``find_phases``: False records only the phases that the loop marks.
     ``mtp``: True counts layers of multi-token prediction, False excludes them; None follows the convention.
+    ``model_flops``: for integrations: what states the model FLOPs; the count then states only the hardware FLOPs.
     ``wandb``: None adds perf/* to the rows of the user's run, True writes separate rows, False writes nothing.
     ``steps``: for integrations, see ``flopmeter.integrations.kit``.
     All other keywords are options by name, as ``flopmeter.options()`` lists them.
@@ -71,6 +72,7 @@ class Monitor:
         recompute: str | None = None,
         attention: str | None = None,
         mtp: bool | None = None,
+        model_flops: Literal["count", "estimate", "framework"] = "count",
         rank: int | None = None,
         world_size: int | None = None,
         data_parallel: int | None = None,
@@ -90,6 +92,7 @@ class Monitor:
         parts.options = make_options(named, config, model_name(model))
         values = parts.options.values()
         parts.convention, parts.devices = convention or values["convention"], devices
+        parts.model_flops = model_flops
         describe_workload(
             parts,
             model,
@@ -166,10 +169,13 @@ class Monitor:
         self.core.micro_batch(self._describe(samples, tokens, batch))
 
     @guarded
-    def end_step(self, loss: Any = None, grad_norm: Any = None, learning_rate: Any = None) -> None:
-        """Close the open step."""
+    def end_step(self, loss: Any = None, grad_norm: Any = None, learning_rate: Any = None, batch: Batch | None = None) -> None:
+        """Close the open step; ``batch`` replaces the batch so far, if it is known only now."""
         self.log(loss=loss, grad_norm=grad_norm, learning_rate=learning_rate)
-        self.core.end()
+        if batch is None:
+            self.core.end()
+        else:
+            self.core.end_step(batch=batch)
 
     def abandon_step(self) -> None:
         """Discard the open step."""

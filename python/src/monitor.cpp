@@ -85,6 +85,13 @@ StepPolicy policy_named(const std::string& name) {
                         "': expected explicit, per_batch, per_optimizer_step or framework");
 }
 
+ModelFlops model_flops_named(const std::string& name) {
+  if (name == "count") return ModelFlops::count;
+  if (name == "estimate") return ModelFlops::estimate;
+  if (name == "framework") return ModelFlops::framework;
+  throw py::value_error("model_flops '" + name + "': expected count, estimate, or framework");
+}
+
 }  // namespace
 
 PythonMonitor::PythonMonitor(MonitorConfig config)
@@ -112,6 +119,7 @@ Monitor PythonMonitor::start(MonitorConfig& config) {
   connections.estimator = shared_->estimator.get();
   connections.peaks = config.peaks;
   connections.convention = config.convention;
+  connections.model_flops = model_flops_named(config.model_flops);
   connections.world = config.world;
   connections.replicated = config.replicated;
   connections.exchange = reinterpret_cast<Exchange*>(config.exchange);  // NOLINT: as the counter
@@ -206,11 +214,15 @@ void end_step(PythonMonitor& self,
               py::handle loss,
               py::handle grad_norm,
               py::handle learning_rate,
-              std::optional<std::pair<std::int64_t, std::int64_t>> interval) noexcept {
+              std::optional<std::pair<std::int64_t, std::int64_t>> interval,
+              py::handle batch) {
+  const OwnedBatch owned{batch, self.dtype(), self.dropped_values};
+  const StepInput input = owned.view();
   self.monitor().end_step({.loss = real_number(loss, self.dropped_values),
                            .grad_norm = real_number(grad_norm, self.dropped_values),
                            .learning_rate = real_number(learning_rate, self.dropped_values),
-                           .interval = interval});
+                           .interval = interval,
+                           .batch = batch.is_none() ? nullptr : &input});
   self.step_ended();
 }
 
@@ -320,6 +332,7 @@ void bind_config(py::module_& m) {
       .def_readwrite("training", &MonitorConfig::training)
       .def_readwrite("convention", &MonitorConfig::convention)
       .def_readwrite("dtype", &MonitorConfig::dtype)
+      .def_readwrite("model_flops", &MonitorConfig::model_flops)
       .def_readwrite("counter", &MonitorConfig::counter)
       .def_readwrite("world", &MonitorConfig::world)
       .def_readwrite("replicated", &MonitorConfig::replicated)
@@ -396,7 +409,8 @@ void bind_monitor(py::module_& m) {
            py::arg("loss") = py::none(),
            py::arg("grad_norm") = py::none(),
            py::arg("learning_rate") = py::none(),
-           py::arg("interval") = py::none())
+           py::arg("interval") = py::none(),
+           py::arg("batch") = py::none())
       .def("abandon_step", [](P& self) { self.monitor().abandon_step(); })
       .def("begin_phase", &begin_phase, py::arg("name"))
       .def("end_phase", &end_phase, py::arg("name"))

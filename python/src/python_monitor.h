@@ -29,6 +29,7 @@ struct MonitorConfig {
   Training training;
   std::string convention = "model-v1";
   std::string dtype = "fp32";
+  std::string model_flops = "count";            ///< count, estimate, or framework
   pybind11::object counter = pybind11::none();  ///< _torch.FlopCounter, else None
   World world;
   bool replicated = false;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Megatron-Bridge without an edit: adds callbacks to those that ``pretrain()`` and ``finetune()`` are called with.
 
-Both pass their callbacks through ``normalize_callbacks()``.  Bridge lets exceptions of callbacks pass, so every one of ours
+Both pass their callbacks through ``normalize_callbacks()``.  Bridge lets exceptions of callbacks pass, so each added one
 is guarded.  Checkpoints have no callback where they begin: they are time before the next step.
 """
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from flopmeter.batch import describe
+from flopmeter.batch import Batch, describe
+from flopmeter.estimation import estimate
 from flopmeter.guard import describe_error, guarded
 from flopmeter.integrations.megatron_flags import WITHOUT_EFFECT
 from flopmeter.integrations.megatron_model import model_config, needed, recompute_of
@@ -51,7 +53,7 @@ def _dtype(args: argparse.Namespace) -> str:
 
 
 def _remarks(args: argparse.Namespace, recompute: str) -> list[str]:
-    """What is taken otherwise than the arguments state it."""
+    """Arguments that are approximated or ignored, one line each."""
     remarks = [recompute] if recompute else []
     for name in _PACKED:
         if getattr(args, name, None):
@@ -73,6 +75,17 @@ def loss_of(losses: Any) -> Any:
     if on_host(value) and getattr(value, "numel", lambda: 1)() == 2:
         return value[0] / value[1]
     return value
+
+
+def length_coefficients(config: Any, convention: str, mtp: bool | None) -> tuple[int, int] | None:
+    """Twice the model FLOPs per token and per squared length.
+
+    FLOPs of a decoder with full attention are a x length + b x length squared; None if those of this model are not.
+    """
+    one, two, three = (estimate(config, seq_len=n, convention=convention, mtp=mtp)["flops"]["model"] for n in (1, 2, 3))
+    twice_b = two - 2 * one
+    twice_a = 2 * one - twice_b
+    return (twice_a, twice_b) if 3 * twice_a + 9 * twice_b == 2 * three else None
 
 
 class Loop:
@@ -100,6 +113,7 @@ class Loop:
                 log_once(line)
         arguments: dict[str, Any] = {
             "model": model,
+            "model_flops": "estimate" if model is not None else "framework",
             "mtp": True if model is not None and model.get("num_nextn_predict_layers") else None,
             "dtype": _dtype(args),
             "recompute": recompute,
@@ -109,15 +123,20 @@ class Loop:
             "steps": StepSource(policy="framework", modules=tuple(modules), loader_hook=bool(modules)),
             **sizes,
         }
+        if self._own_flops is not None:
+            arguments["convention"] = "megatron"
         if getattr(args, "rank", None) is not None:
             arguments["rank"] = args.rank
         self.monitor = Monitor(**{**arguments, **more})
         has_rows = self.monitor.rank == 0 and "wandb" in sys.modules  # the monitor's own
         self._wandb = more.get("wandb") is not False and not has_rows
+        self._world, self._replicas, self._config = sizes["world_size"], sizes["data_parallel"], model
+        self._mtp, self._convention = arguments["mtp"], str(self.monitor.options["convention"])
         of_a_replica = int(getattr(args, "global_batch_size", None) or 0) // sizes["data_parallel"]
         self._size = int(getattr(args, "micro_batch_size", None) or of_a_replica or 1)
         self._tokens = self._size * int(getattr(args, "seq_length", None) or 0) or None
         self._micro_batches = int(getattr(args, "num_micro_batches", None) or max(1, of_a_replica // self._size))
+        self._coefficients: tuple[int, int] | None = None  # of packed sequences
         self._window: Window | None = None
         self._iteration = 0
         self.monitor.emit("loop_begin")
@@ -153,22 +172,58 @@ class Loop:
     @guarded
     def begin(self, iteration: int) -> None:
         """Iteration number ``iteration``, counted from 1, begins."""
-        self._iteration = iteration
-        self.monitor.begin_step(samples=self._size, tokens=self._tokens, step=iteration)
+        self._iteration, count = iteration, self._count()
+        self._samples = count * self._size
+        flops = self._share(self._framework_flops(self._samples * self._replicas)) if self._own_flops else None
+        self.monitor.begin_step(samples=self._size, tokens=self._tokens, flops=flops, step=iteration)
         batch = describe(self._size, self._tokens)
-        for _ in range(self._count() - 1):
+        for _ in range(count - 1):
             self.monitor.core.micro_batch(batch)
 
+    def _framework_flops(self, samples: int, *lengths: float) -> int | None:
+        """Megatron's own figure for a global batch.  Its function changes the arguments that it gets."""
+        try:
+            return int(self._own_flops(copy.copy(self._args), samples, *lengths))  # type: ignore[misc]
+        except Exception as error:  # Megatron's own code
+            if is_first_rank(self._args):
+                log_once(f"Megatron's num_floating_point_operations() failed: {describe_error(error)}; FLOPs and MFU are empty")
+            return None
+
+    def _share(self, flops: int | None) -> int | None:
+        """This rank's part of the FLOPs of a global batch; the parts of all ranks sum to the whole."""
+        return None if flops is None else flops // self._world + (self.monitor.rank < flops % self._world)
+
+    def _packed(self, tokens: float, squares: float) -> Batch:
+        """The batch of a step whose sequences hold several documents: their lengths and squared lengths over all ranks."""
+        if self._own_flops is not None:
+            flops = self._framework_flops(self._samples * self._replicas, squares, tokens)
+        else:
+            if self._coefficients is None and self._config is not None:
+                self._coefficients = length_coefficients(self._config, self._convention, self._mtp)
+            a, b = self._coefficients or (0, 0)
+            flops = (a * round(tokens) + b * round(squares)) // 2 or None
+        return Batch(samples=self._samples, tokens=round(tokens) // self._replicas, flops=self._share(flops))
+
     @guarded
-    def end(self, iteration: int, wandb_writer: Any = None, values: Mapping[str, Any] | None = None) -> None:
-        """The iteration has ended; ``values``: loss, grad_norm, learning_rate."""
+    def end(
+        self,
+        iteration: int,
+        wandb_writer: Any = None,
+        values: Mapping[str, Any] | None = None,
+        packed: tuple[float, float] | None = None,
+    ) -> None:
+        """The iteration has ended.
+
+        ``values``: loss, grad_norm, learning_rate.  ``packed``: the tokens of all documents of the global batch, and the
+        sum of their squared lengths.
+        """
         if wandb_writer is not None and self._wandb and self._window is None:
             self._window = Window(self.monitor)
         if iteration > self._iteration + 1:  # a loop that increments before it calls is ahead by one
             log_once(f"iteration {self._iteration} ended as {iteration}: the time of the skipped iterations is not recorded")
             self.monitor.abandon_step()
             return
-        self.monitor.end_step(**(values or {}))
+        self.monitor.end_step(**(values or {}), batch=None if packed is None else self._packed(*packed))
         if iteration % self.monitor.log_interval == 0:
             self._log_to_wandb(iteration, wandb_writer)
 

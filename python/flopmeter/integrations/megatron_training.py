@@ -75,7 +75,7 @@ class _Training:
 
     @guarded
     def begin(self, iteration: int | None) -> None:
-        """train_step() is called; ``iteration`` counts from 0 where it is known."""
+        """train_step() is called; ``iteration`` counts from 0; None if the release does not pass it."""
         if self._failed or (loop := self._ready_loop()) is None:
             return
         if iteration is None:
@@ -96,7 +96,9 @@ class _Training:
         self._open, iteration = None, number if isinstance(number, int) else self._open
         values = {"loss": loss_of(logged.get("loss_dict")), "grad_norm": logged.get("grad_norm"), "learning_rate": logged.get("learning_rate")}
         writer = getattr(self._module, "get_wandb_writer", lambda: None)()
-        _loop.end(iteration, writer, {name: value for name, value in values.items() if on_host(value)})
+        lengths = (logged.get("total_real_tokens_in_batch"), logged.get("seqlen_squared_sum_in_batch"))
+        packed = None if None in lengths else lengths
+        _loop.end(iteration, writer, {name: value for name, value in values.items() if on_host(value)}, packed)
 
     @guarded
     def emit(self, event: str) -> None:
@@ -107,7 +109,7 @@ class _Training:
 def _bound(signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
     """Arguments by name; empty if the call is wrong, which the function itself reports."""
     try:
-        return signature.bind(*args, **kwargs).arguments
+        return {**signature.bind(*args, **kwargs).arguments, **kwargs}
     except TypeError:
         return {}
 

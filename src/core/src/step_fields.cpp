@@ -12,7 +12,7 @@ namespace flopmeter {
 
 std::string_view to_string(FlopsProvenance source) {
   constexpr auto names = std::to_array<std::string_view>(
-      {"none", "counted", "calibrated", "estimate", "hardware", "broadcast", "user"});
+      {"none", "counted", "calibrated", "estimate", "hardware", "broadcast", "user", "framework"});
   return names[static_cast<std::size_t>(source)];
 }
 
@@ -265,7 +265,7 @@ constexpr auto fields = std::to_array<Field>({
     row<&R::recompute_flops>("", "recompute_flops", flops, counter, "part of hardware_flops spent on activation recomputation", "flopmeter_recompute_flops_total"),
     row<&R::replicated_flops>("", "replicated_flops", flops, counter, "part of model_flops that another rank of the tensor-parallel group also counts", "flopmeter_replicated_flops_total"),
     row<&R::bounded_flops>("", "bounded_flops", flops, counter, "part of model_flops that is an upper bound", "flopmeter_bounded_flops_total"),
-    row<&R::flops_source>("", "flops_source", none, text, "where the FLOPs come from: counted, calibrated, estimate, hardware, broadcast, or user"),
+    row<&R::flops_source>("", "flops_source", none, text, "where the FLOPs come from: counted, calibrated, estimate, hardware, broadcast, user, or framework"),
     row<&R::flops_note>("", "flops_note", none, text, "why the FLOPs have this source, if it is not the usual one"),
     row<&R::counted_flops>("", "counted_flops", flops, counter, "model FLOPs that were counted, if another source is shown instead"),
     row<&R::estimated_flops>("", "estimated_flops", flops, counter, "model FLOPs of the estimator"),

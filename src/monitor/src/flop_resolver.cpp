@@ -12,6 +12,9 @@ constexpr double drift_tolerance =
     0.02;  // a larger difference from the prediction means that the work changed
 constexpr double prediction_tolerance = 0.001;  // a smaller difference confirms the prediction
 constexpr int predictions_to_trust = 3;
+constexpr std::string_view counted_convention = "model-v1";
+constexpr std::string_view hidden_kernels =
+    "the count is below half of the estimate: some kernels bypass the dispatcher";
 
 std::uint64_t sum(const std::array<std::uint64_t, dtype_count>& by_dtype) {
   std::uint64_t total = 0;
@@ -129,9 +132,48 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
   }
 }
 
+/// The count of a rank states what it executed: a pipeline stage, its experts, masked pairs.
+void FlopResolver::use_estimate(Slot& slot, FlopEstimate estimated) {
+  StepRecord& record = slot.record;
+  const std::uint64_t signature = record.batch.signature();
+  if (slot.counted) {
+    const FlopEstimate counted = flops_of(record);
+    if (2 * sum(counted.hardware) < sum(estimated.hardware)) {
+      record.counted_flops = record.model_flops;
+      record.flops_note = hidden_kernels;
+    } else {
+      if (measured_.size() >= most_shapes) measured_.clear();
+      measured_[signature] = {counted, record.process_step};
+    }
+  }
+  if (const auto same = measured_.find(signature); same != measured_.end()) {
+    estimated.hardware = same->second.flops.hardware;
+    estimated.recompute = same->second.flops.recompute;
+  }
+  record.attention_pairs = AttentionPairs::exact;
+  set_flops(record, estimated, FlopsProvenance::estimate);
+}
+
 void FlopResolver::resolve(Slot& slot) {
+  choose(slot);
+  const FlopsProvenance source = slot.record.flops_source;
+  if (source == FlopsProvenance::counted || source == FlopsProvenance::calibrated)
+    slot.record.convention = counted_convention;
+}
+
+void FlopResolver::choose(Slot& slot) {
   StepRecord& record = slot.record;
   if (record.flops_source == FlopsProvenance::user) return;
+  if (record.flops_source == FlopsProvenance::framework ||
+      record.flops_source == FlopsProvenance::estimate) {  // the batch brought them
+    if (slot.counted && 2 * record.counted_flops->value < record.model_flops->value) {
+      record.hardware_flops.reset();
+      record.hardware_flops_by_dtype = {};
+      record.recompute_flops.reset();
+      record.flops_note = hidden_kernels;
+    }
+    return;
+  }
   // The cost of training does not apply to a record without training.
   const bool trains = record.tag != StepTag::evaluation && record.tag != StepTag::checkpoint;
   const auto estimated = trains ? estimate(slot) : std::nullopt;
@@ -139,12 +181,15 @@ void FlopResolver::resolve(Slot& slot) {
   if (slot.counter_flops && record.step_seconds.value > 0)
     record.counter_flops_per_second =
         *slot.counter_flops * counter_factor_ / record.step_seconds.value;
+  if (estimated && model_flops_ == ModelFlops::estimate) {
+    use_estimate(slot, *estimated);
+    return;
+  }
   if (slot.counted) {
     if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
       record.counted_flops = record.model_flops;
       set_flops(record, *estimated, FlopsProvenance::estimate);
-      record.flops_note =
-          "the count is below half of the estimate: some kernels bypass the dispatcher";
+      record.flops_note = hidden_kernels;
       return;
     }
     if (trains) learn(slot, estimated);

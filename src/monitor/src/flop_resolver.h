@@ -9,6 +9,7 @@
 #include "slot.h"
 
 #include <flopmeter/core/world.h>
+#include <flopmeter/monitor/monitor.h>
 #include <flopmeter/monitor/options.h>
 
 #include <cstdint>
@@ -24,10 +25,11 @@ FlopEstimate flops_of(const StepRecord& record);
 
 class FlopResolver {
  public:
-  FlopResolver(Options options, const FlopEstimator* estimator, World world, MeasurePlan& plan)
+  FlopResolver(Options options, const Connections& connections, MeasurePlan& plan)
       : options_(std::move(options)),
-        estimator_(estimator),
-        world_(std::move(world)),
+        estimator_(connections.estimator),
+        model_flops_(connections.model_flops),
+        world_(connections.world),
         plan_(plan) {}
 
   void resolve(Slot& slot);
@@ -43,14 +45,17 @@ class FlopResolver {
     std::int64_t process_step = 0;
   };
 
+  void choose(Slot& slot);
   std::optional<FlopEstimate> estimate(const Slot& slot);
   [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot,
                                                     const std::optional<FlopEstimate>& estimated);
   void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
+  void use_estimate(Slot& slot, FlopEstimate estimated);
   void calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated);
 
   Options options_;
   const FlopEstimator* estimator_;
+  ModelFlops model_flops_;
   World world_;
   MeasurePlan& plan_;
   std::unordered_map<std::uint64_t, FlopEstimate> estimates_;

@@ -75,7 +75,7 @@ Monitor::Session::Session(Options options, Connections connections)
       tracker_(connections_.policy, connections_.reports_forward, connections_.clock, recorder_),
       generation_(fork_generation()),
       utilization_(connections_.peaks),
-      resolver_(options_, connections_.estimator, connections_.world, recorder_.plan()),
+      resolver_(options_, connections_, recorder_.plan()),
       broadcast_(options_.broadcast ? connections_.exchange : nullptr,
                  options_.log_interval,
                  std::chrono::milliseconds{options_.broadcast_deadline}),

@@ -43,6 +43,9 @@ StepRecorder::StepRecorder(const Options& options,
     : clock_(connections.clock),
       source_(connections.source),
       convention_(convention),
+      stated_(connections.model_flops == ModelFlops::framework  ? FlopsProvenance::framework
+              : connections.model_flops == ModelFlops::estimate ? FlopsProvenance::estimate
+                                                                : FlopsProvenance::user),
       rank_(connections.world.rank),
       world_size_(connections.world.size),
       data_parallel_(data_parallel_of(connections.world)),
@@ -157,8 +160,20 @@ void StepRecorder::add_batch(const StepInput& input) noexcept {
     record.model_flops_by_dtype[static_cast<std::size_t>(input.flops_dtype)] += flops;
     record.model_flops =
         Flops{record.model_flops.value_or(Flops{}).value + static_cast<WideInt>(flops)};
-    record.flops_source = FlopsProvenance::user;
+    record.flops_source = stated_;
   }
+}
+
+/// The number of micro-batches stays: it was counted as they ran.
+void StepRecorder::restate_batch(const StepInput& input) noexcept {
+  StepRecord& record = now_.record;
+  const std::int32_t micro_batches = record.micro_batches;
+  clear_batch();
+  record.model_flops.reset();
+  record.model_flops_by_dtype = {};
+  record.flops_source = FlopsProvenance::none;
+  add_batch(input);
+  record.micro_batches = micro_batches;
 }
 
 void StepRecorder::begin_step(const StepInput& input, std::string_view stage) noexcept {
@@ -196,26 +211,28 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   if (record.flops_source == FlopsProvenance::user)
     now_.counted = false;  // the caller gave them after the count had begun
   if (now_.counted) {
+    const bool is_stated = record.flops_source != FlopsProvenance::none;
     const FlopTotals work = source_->snapshot() - before_;
     std::uint64_t model = 0;
     std::uint64_t hardware = 0;
     std::uint64_t recompute = 0;
     for (std::size_t t = 0; t < dtype_count; ++t) {
       const auto& executed = work.executed[t];
-      record.model_flops_by_dtype[t] = work.model[t][0] + work.model[t][1];
+      const std::uint64_t counted = work.model[t][0] + work.model[t][1];
+      if (!is_stated) record.model_flops_by_dtype[t] = counted;
       record.hardware_flops_by_dtype[t] = executed[0] + executed[1] + executed[2];
-      model += record.model_flops_by_dtype[t];
+      model += counted;
       hardware += record.hardware_flops_by_dtype[t];
       recompute += executed[static_cast<std::size_t>(Pass::recompute)];
     }
-    record.model_flops = Flops{static_cast<WideInt>(model)};
+    (is_stated ? record.counted_flops : record.model_flops) = Flops{static_cast<WideInt>(model)};
     record.hardware_flops = Flops{static_cast<WideInt>(hardware)};
     record.recompute_flops = Flops{static_cast<WideInt>(recompute)};
     record.unsupported_op_calls = work.unsupported_op_calls;
     if (replicated_)
       record.replicated_flops =
           Flops{counts_for_group_ ? 0 : static_cast<WideInt>(work.replicated)};
-    record.flops_source = FlopsProvenance::counted;
+    if (!is_stated) record.flops_source = FlopsProvenance::counted;
     for (std::size_t i = work.attention_calls.size();
          i-- > 0;) {  // the least certain kind describes the step
       if (work.attention_calls[i] == 0) continue;
@@ -241,6 +258,7 @@ std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outc
     phase_seen_ = {};
   }
   mark(now);
+  if (outcome.batch != nullptr) restate_batch(*outcome.batch);
   now_.record.loss = outcome.loss;
   now_.record.grad_norm = outcome.grad_norm;
   now_.record.learning_rate = outcome.learning_rate;

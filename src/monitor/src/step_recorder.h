@@ -87,6 +87,7 @@ class StepRecorder {
  private:
   void close() noexcept;
   void clear_batch() noexcept;
+  void restate_batch(const StepInput& input) noexcept;
   void mark(std::int64_t now) noexcept;
   void count(bool wanted) noexcept {
     if (wanted != counting_enabled_) source_->enable(wanted);
@@ -103,6 +104,7 @@ class StepRecorder {
   const Clock clock_;
   FlopCounter* const source_;
   const std::string_view convention_;
+  const FlopsProvenance stated_;  ///< of FLOPs that a batch brings
   const std::int32_t rank_;
   const std::int32_t world_size_;
   const std::int32_t data_parallel_;

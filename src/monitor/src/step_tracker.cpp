@@ -296,6 +296,7 @@ void StepTracker::end_step(const StepOutcome& outcome) noexcept {
   }
   log(outcome);
   outcome_.interval = outcome.interval;
+  outcome_.batch = outcome.batch;
   end_assumed_backward();
   if (outcome.interval) depth_ = 0;
   if (depth_ != 0) bad_call();  // phases that are open end with the step

@@ -78,6 +78,8 @@ struct Rig {
   Options options = negative(directory);
   bool with_estimator = true;
   World world;
+  ModelFlops model_flops = ModelFlops::count;
+  std::string convention = "model-v1";
 
   Rig() { HandClock::reset(); }
 
@@ -88,6 +90,8 @@ struct Rig {
     if (with_estimator) connections.estimator = other != nullptr ? other : &estimator;
     connections.peaks.set(Dtype::bf16, {1e12});
     connections.world = world;
+    connections.model_flops = model_flops;
+    connections.convention = convention;
     return Monitor::start(options, std::move(connections));
   }
   void step(Monitor& monitor, std::int64_t batch = 4, std::int64_t length = 128, double scale = 1) {
@@ -380,6 +384,84 @@ TEST(Modes, a_count_under_half_of_the_estimate_shows_the_estimate_and_why) {
   EXPECT_THAT(records[2]["flops_note"].get<std::string>(), HasSubstr("below half of the estimate"));
   EXPECT_EQ(records[2]["model_flops"].get<double>(),
             2.5 * records[2]["counted_flops"].get<double>());
+}
+
+TEST(Modes, a_count_is_labeled_with_its_own_convention) {
+  Rig run;
+  run.convention = "megatron";
+  {
+    auto monitor = run.start();
+    run.step(*monitor);
+  }
+  EXPECT_EQ(run.records()[0]["flops_source"], "counted");
+  EXPECT_EQ(run.records()[0]["convention"], "model-v1");
+}
+
+TEST(Modes, model_flops_of_the_estimate_go_with_hardware_flops_of_the_count) {
+  Rig run;
+  run.model_flops = ModelFlops::estimate;
+  run.convention = "megatron";
+  TestEstimator less{0.75};
+  {
+    auto monitor = run.start(&less);
+    run.step(*monitor);
+  }
+  const Json record = run.records()[0];
+  const std::uint64_t forward = 4 * TestEstimator::forward_of(128);
+  EXPECT_EQ(record["flops_source"], "estimate");
+  EXPECT_EQ(record["convention"], "megatron");
+  EXPECT_EQ(record["model_flops"].get<std::uint64_t>(), 3 * forward * 3 / 4);
+  EXPECT_EQ(record["hardware_flops"].get<std::uint64_t>(), 4 * forward);
+  EXPECT_EQ(record["recompute_flops"].get<std::uint64_t>(), forward);
+}
+
+TEST(Modes, hardware_flops_of_hidden_kernels_come_from_the_estimate) {
+  Rig run;
+  run.model_flops = ModelFlops::estimate;
+  TestEstimator more{2.5};
+  {
+    auto monitor = run.start(&more);
+    run.step(*monitor);
+  }
+  const Json record = run.records()[0];
+  EXPECT_THAT(record["flops_note"].get<std::string>(), HasSubstr("below half of the estimate"));
+  EXPECT_GT(record["hardware_flops"].get<double>(), record["model_flops"].get<double>());
+  EXPECT_EQ(record["model_flops"].get<double>(), 2.5 * record["counted_flops"].get<double>());
+}
+
+TEST(Modes, model_flops_of_a_framework_go_with_hardware_flops_of_the_count) {
+  for (const WideInt stated : {WideInt{1'000'000}, WideInt{1'000'000'000'000'000}}) {
+    Rig run;
+    run.model_flops = ModelFlops::framework;
+    {
+      auto monitor = run.start();
+      monitor->begin_step({.samples = 2, .flops = Flops{stated}});
+      run.source.work(1'000'000);
+      monitor->end_step();
+    }
+    const Json record = run.records()[0];
+    EXPECT_EQ(record["flops_source"], "framework");
+    EXPECT_EQ(record["model_flops"].get<std::int64_t>(), static_cast<std::int64_t>(stated));
+    EXPECT_EQ(record["counted_flops"].get<std::int64_t>(), 3'000'000);
+    EXPECT_EQ(record["hardware_flops"].is_null(), stated > 6'000'000);
+  }
+}
+
+TEST(Modes, a_batch_that_is_known_at_the_end_replaces_the_one_before) {
+  Rig run;
+  {
+    auto monitor = run.start();
+    monitor->begin_step({.samples = 2, .tokens = 256});
+    monitor->micro_batch({.samples = 2, .tokens = 256});
+    run.source.work(1'000'000);
+    const StepInput batch{.samples = 4, .tokens = 300};
+    monitor->end_step({.loss = 1.5, .batch = &batch});
+  }
+  const Json record = run.records()[0];
+  EXPECT_EQ(record["samples"], 4);
+  EXPECT_EQ(record["tokens"], 300);
+  EXPECT_EQ(record["micro_batches"], 2);
+  EXPECT_EQ(record["loss"], 1.5);
 }
 
 TEST(Modes, more_shapes_than_fit_leave_no_estimate_but_a_count) {

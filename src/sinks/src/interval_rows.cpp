@@ -57,7 +57,8 @@ IntervalRow IntervalRows::row() const {
   row.step_seconds = totals_.step_seconds().value_or(Seconds{});
   row.tflops_per_device = scaled(totals_.flops_per_second(), 1e-12);
   // An estimate is split evenly; a count is that of this rank.
-  if (run_.equal_ranks || last_.flops_source == FlopsProvenance::estimate)
+  if (run_.equal_ranks || last_.flops_source == FlopsProvenance::estimate ||
+      last_.flops_source == FlopsProvenance::framework)
     row.tflops_total =
         scaled(row.tflops_per_device, static_cast<double>(last_.devices) * run_.world_size());
   row.samples_per_second = scaled(totals_.samples_per_second(), run_.data_parallel());

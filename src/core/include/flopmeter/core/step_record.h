@@ -25,8 +25,9 @@ enum class FlopsProvenance : std::uint8_t {
   hardware,    ///< hardware counters: hardware FLOPs only
   broadcast,   ///< measured by rank 0 and broadcast
   user,        ///< stated by the caller
+  framework,   ///< the training framework's own function
 };
-inline constexpr std::size_t flops_provenance_count = 7;
+inline constexpr std::size_t flops_provenance_count = 8;
 
 /// The kind of a record.  Averages use `train` only.
 enum class StepTag : std::uint8_t { train, profile, compile, evaluation, checkpoint, generation };

@@ -37,6 +37,13 @@ struct DeviceMemory {
   std::optional<std::int64_t> current{}, peak{}, reserved{};
 };
 
+/// The source of the model FLOPs of a step.
+enum class ModelFlops : std::uint8_t {
+  count,      ///< the op stream; the estimate if there is no count
+  estimate,   ///< the estimate; the count states the hardware FLOPs
+  framework,  ///< StepInput::flops; the count states the hardware FLOPs
+};
+
 /// The parts that a monitor works with.  Everything pointed at must outlive the monitor.
 struct Connections {
   FlopCounter* source = nullptr;       ///< counts; none: no counting
@@ -44,6 +51,7 @@ struct Connections {
   Exchange* exchange = nullptr;        ///< for the broadcast of rank 0's measurement
   PeakTable peaks;
   std::string convention = "model-v1";
+  ModelFlops model_flops = ModelFlops::count;
   World world;              ///< rank, number of ranks, and the parallel sizes that are known
   bool replicated = false;  ///< the source reports work that tensor-parallel ranks repeat
   int devices = 1;          ///< number of devices that this rank uses

@@ -40,6 +40,8 @@ struct StepOutcome {
   /// Start and end on the monotonic clock in nanoseconds, if the caller measured the time itself.
   /// Time before and after is not part of the step, and the step has no phases.
   std::optional<std::pair<std::int64_t, std::int64_t>> interval{};
+  /// The batch in place of the one so far, if it is known only now; read before the call returns.
+  const StepInput* batch = nullptr;
 };
 
 /// Definition of a step.
