@@ -80,7 +80,7 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
   }
   if (!peak.empty()) {
     const auto tera = parse_double(peak);
-    if (!tera || !(*tera > 0) || *tera > 1e9)
+    if (!tera || !(*tera >= 1e-6) || *tera > 1e9)
       return wrong("peak",
                    "is '" + printable(peak) + "' but must be TFLOP/s of one device, or measured");
     PeakTable given{.device = device.empty() ? "given" : device, .source = "given"};

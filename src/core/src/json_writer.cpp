@@ -2,28 +2,45 @@
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/text.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace flopmeter {
 
-void append_json_string(std::string& out, std::string_view text) {
+namespace {
+
+/// `\uXXXX` of a character of up to three bytes.
+void append_escape(std::string& out, std::string_view character) {
   constexpr std::string_view hex = "0123456789abcdef";
+  const auto bits = [&](std::size_t i, unsigned mask) {
+    return static_cast<unsigned char>(character[i]) & mask;
+  };
+  const unsigned code = character.size() == 1 ? bits(0, 0x7fU)
+                        : character.size() == 2
+                            ? (bits(0, 0x1fU) << 6U) | bits(1, 0x3fU)
+                            : (bits(0, 0x0fU) << 12U) | (bits(1, 0x3fU) << 6U) | bits(2, 0x3fU);
+  out.append("\\u");
+  for (const unsigned shift : {12U, 8U, 4U, 0U}) out.push_back(hex[(code >> shift) & 15U]);
+}
+
+}  // namespace
+
+void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
-  for (const char c : valid_utf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (c == '\n') {
+  const std::string valid = valid_utf8(text);
+  for (std::string_view rest = valid; !rest.empty();) {
+    const char c = rest.front();
+    // '<': the text may land inside an HTML script.
+    const std::size_t escaped = c == '<' ? 1 : control_length(rest);
+    if (c == '\n') {
       out.append("\\n");
-    } else if (byte < 0x20 || byte == 0x7f ||
-               c == '<') {  // '<': the text may land inside an HTML script
-      out.append("\\u00");
-      out.push_back(hex[byte >> 4U]);
-      out.push_back(hex[byte & 15U]);
+    } else if (escaped != 0) {
+      append_escape(out, rest.substr(0, escaped));
     } else {
+      if (c == '"' || c == '\\') out.push_back('\\');
       out.push_back(c);
     }
+    rest.remove_prefix(std::max<std::size_t>(escaped, 1));
   }
   out.push_back('"');
 }

@@ -103,6 +103,9 @@ std::string percent(double ratio) {
 
 std::string duration(Seconds time) {
   const double s = time.value;
+  constexpr double million_years = 3.15576e13;
+  if (s < 0) return "-" + duration({-s});
+  if (!(s < million_years)) return "more than a million years";
   if (s < 1e-6) return fixed(s * 1e9, 0) + " ns";
   if (s < 1e-3) return fixed(s * 1e6, 1) + " µs";
   if (s < 1) return fixed(s * 1e3, 1) + " ms";
@@ -139,19 +142,27 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
+std::size_t control_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return text.empty() ? 0 : 1;
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;           // U+0080…U+009F
+  if (byte(0) == 0xd8 && byte(1) == 0x9c) return 2;                             // U+061C
+  const bool marks = byte(1) == 0x80 && (byte(2) == 0x8e || byte(2) == 0x8f);   // U+200E, U+200F
+  const bool embeds = byte(1) == 0x80 && byte(2) >= 0xaa && byte(2) <= 0xae;    // U+202A…U+202E
+  const bool isolates = byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;  // U+2066…U+2069
+  return byte(0) == 0xe2 && (marks || embeds || isolates) ? 3 : 0;
+}
+
 std::string printable(std::string_view text) {
-  std::string out = valid_utf8(text);
-  std::replace_if(
-      out.begin(),
-      out.end(),
-      [](char c) {
-        const auto byte = static_cast<unsigned char>(c);
-        return byte < 0x20 || byte == 0x7f;
-      },
-      ' ');
-  // U+0080…U+009F are control characters too: C2 80…C2 9F.
-  for (std::size_t at = 0; (at = out.find('\xc2', at)) != std::string::npos; ++at) {
-    if (static_cast<unsigned char>(out[at + 1]) < 0xa0) out.replace(at, 2, 1, ' ');
+  const std::string valid = valid_utf8(text);
+  std::string out;
+  out.reserve(valid.size());
+  for (std::string_view rest = valid; !rest.empty();) {
+    const std::size_t length = control_length(rest);
+    out.push_back(length == 0 ? rest.front() : ' ');
+    rest.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
 }

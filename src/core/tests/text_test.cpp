@@ -42,9 +42,22 @@ TEST(Text, grouped_sets_a_comma_every_three_digits) {
   EXPECT_EQ(grouped(-1000), "-1,000");
 }
 
+TEST(Text, durations_of_any_size_are_shown) {
+  EXPECT_EQ(duration({-1}), "-1.00 s");
+  EXPECT_EQ(duration({1e12}), "11574074.1 days");
+  EXPECT_EQ(duration({1e300}), "more than a million years");
+}
+
+TEST(Text, json_escapes_control_characters) {
+  std::string out;
+  append_json_string(out, "a\u009b\u202e\x1b<\"\n");
+  EXPECT_EQ(out, R"("a\u009b\u202e\u001b\u003c\"\n")");
+}
+
 TEST(Text, printable_lets_no_control_byte_through) {
   EXPECT_EQ(printable("a\x1b[2Jb\nc\x7f\xc2\x9b"), "a [2Jb c  ");
   EXPECT_EQ(printable("\xff\xc3\xa9"), "\xef\xbf\xbd\xc3\xa9");
+  EXPECT_EQ(printable("a\u202eb\u2066c\u200fd"), "a b c d") << "the direction of text";
 }
 
 TEST(Text, nearest_suggests_small_slips_only) {

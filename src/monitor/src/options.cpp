@@ -85,7 +85,7 @@ std::string_view parse_training_phase(Options& options, std::string_view text) {
 
 std::string_view parse_peak(Options& options, std::string_view text) {
   const auto value = parse_double(text);
-  const bool positive = value && *value > 0 && *value <= 1e9;
+  const bool positive = value && *value >= 1e-6 && *value <= 1e9;
   if (text != "measured" && !positive) return "a positive number of TFLOP/s, or measured";
   options.peak = std::string{text};
   return ok;

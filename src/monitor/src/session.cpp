@@ -6,6 +6,7 @@
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/runstore/run_layout.h>
+#include <flopmeter/runstore/run_metadata_json.h>
 #include <flopmeter/runstore/run_start.h>
 #include <flopmeter/sinks/sinks.h>
 
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <system_error>
 
@@ -130,7 +132,8 @@ void Monitor::Session::prepare_run() {
   run_.zero_unmeasured = options_.zero_unmeasured;
   run_.disk_limit_bytes = std::int64_t{options_.disk_limit_mib} << 20U;
   const StartedRun started = start_run(run_, now, options_.max_log_files);
-  if (!started.problem.empty()) note(started.problem + "; training continues");
+  has_metadata_ = started.problem.empty();
+  if (!has_metadata_) note(started.problem + "; training continues");
   statistics_.emplace(now, connections_.clock.monotonic(), started.earlier);
   profiles_.emplace(RunLayout{run_}.op_profile(), run_.disk_limit_bytes);
 }
@@ -234,6 +237,17 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   written_.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Sinks create their files again; run.json is the session's.
+void Monitor::Session::restore_directory() {
+  if (!has_metadata_ || access(RunLayout{run_}.metadata().c_str(), F_OK) == 0) return;
+  has_metadata_ = false;
+  std::filesystem::create_directories(run_.directory);
+  if (!write_run_metadata(run_.directory, run_.metadata, true)) return;
+  has_metadata_ = true;
+  note("the run directory " + run_.directory +
+       " was deleted during the run; it is created again without the records so far");
+}
+
 void Monitor::Session::warn_about_dropped_records() {
   const auto dropped = recorder_.dropped();
   if (dropped == 0 || std::exchange(warned_dropped_, true)) return;
@@ -272,6 +286,7 @@ void Monitor::Session::run() noexcept {
     if_possible([&] { report_findings(now); });
     if (now - flushed_ns >= flush_interval_ns) {
       flushed_ns = now;
+      if_possible([&] { restore_directory(); });
       sinks_.flush(now);
     }
     std::unique_lock lock{mutex_};

@@ -64,6 +64,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   void report_findings(std::int64_t now_ns);
   void warn_about_missing_peak(const StepRecord& record);
   void warn_about_dropped_records();
+  void restore_directory();
   /// Keeps a message for status() and shows it.
   void note(std::string_view text) noexcept;
   /// Whether the thread must wake up early; call with the lock.
@@ -93,6 +94,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   std::optional<ProfileWriter> profiles_;
   std::int64_t drained_ns_ = 0;
   std::int64_t cpu_ns_ = 0;
+  bool has_metadata_ = false;  ///< run.json was written
   bool warned_peak_ = false;
   bool warned_dropped_ = false;
 

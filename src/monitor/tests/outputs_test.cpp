@@ -3,6 +3,8 @@
 // Stalled, failing and killed outputs: the run goes on, and what was written can be read.
 #include "reliability.h"
 
+#include <flopmeter/runstore/run_directory.h>
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -105,6 +108,31 @@ TEST(Outputs, an_exception_of_a_sink_is_counted_and_logged_once) {
   EXPECT_EQ(monitor->status().failed_writes, 50U);
   EXPECT_EQ(read_records(directory).size(), 50U);
   EXPECT_EQ(read_records(directory).back()["failed_writes"], 49);
+}
+
+TEST(Outputs, a_deleted_run_directory_is_logged_and_created_again) {
+  TemporaryDirectory directory;
+  Connections connections;
+  std::vector<std::string> logged;
+  connections.warn = [&](const std::string& text) { logged.push_back(text); };
+  Options options = negative(directory);
+  options.directory = directory.path() + "/run";
+  auto monitor = Monitor::start(options, std::move(connections));
+  for (int i = 0; i < 20; ++i) six_phases(*monitor);
+  std::this_thread::sleep_for(300ms);
+  std::filesystem::remove_all(options.directory);
+  for (int second = 0; second < 50 && !std::filesystem::exists(options.directory + "/run.json");
+       ++second) {
+    six_phases(*monitor);
+    std::this_thread::sleep_for(100ms);
+  }
+  for (int i = 0; i < 30; ++i) six_phases(*monitor);
+  monitor->finish();
+  EXPECT_THAT(logged, testing::ElementsAre(HasSubstr("was deleted during the run")));
+  const auto run = open_run(options.directory);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_GE(read_window(*run, 0, 1000).size(), 30U);
+  EXPECT_FALSE((*run).metadata.run_id.empty());
 }
 
 TEST(Outputs, a_file_size_limit_ends_nothing) {

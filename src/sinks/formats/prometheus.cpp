@@ -21,7 +21,10 @@ class PrometheusSink final : public Sink {
   }
   Result<void> flush() override {
     if (!changed_) return {};
-    const auto done = replace_file(path_, metrics_.text());
+    FileReplacement file{path_};
+    std::string text = metrics_.text();
+    file.take(text);
+    const auto done = file.commit();
     changed_ = !done;
     return done;
   }

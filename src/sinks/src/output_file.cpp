@@ -139,6 +139,9 @@ Result<void> OutputFile::write_all(std::string_view text) {
 }
 
 Result<void> OutputFile::append(std::string_view text) {
+  struct stat info {};
+  if (regular_ && fd_ >= 0 && fstat(fd_, &info) == 0 && info.st_nlink == 0)
+    ::close(std::exchange(fd_, -1));
   if (fd_ < 0) {
     if (const auto opened = open(); !opened) return opened;
   }
@@ -190,12 +193,6 @@ Result<void> FileReplacement::commit() {
     ::close(directory);
   }
   return {};
-}
-
-Result<void> replace_file(const std::string& path, std::string text) {
-  FileReplacement replacement{path};
-  replacement.take(text);
-  return replacement.commit();
 }
 
 }  // namespace flopmeter

@@ -29,7 +29,7 @@ class OutputFile {
   ~OutputFile();
 
   /// Writes the header before the first text.  After a failure no part of `text` stays in a regular
-  /// file.
+  /// file.  A file that was deleted is created again.
   Result<void> append(std::string_view text);
   /// Creates the file with its header if it does not exist.
   Result<void> touch() { return append({}); }
@@ -69,9 +69,6 @@ class FileReplacement {
   int fd_ = -1;
   std::optional<Error> error_;
 };
-
-/// Replaces a file by `text`.
-Result<void> replace_file(const std::string& path, std::string text);
 
 /// Creates `path` and its parent directories.
 Result<void> make_directories(const std::string& path);

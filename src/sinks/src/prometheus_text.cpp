@@ -10,13 +10,9 @@ namespace {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : valid_utf8(text)) {
+  for (const char c : printable(text)) {
     if (c == '\\' || c == '"') out.push_back('\\');
-    if (c == '\n') {
-      out.append("\\n");
-    } else {
-      out.push_back(c);
-    }
+    out.push_back(c);
   }
   return out;
 }

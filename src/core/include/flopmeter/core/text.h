@@ -36,6 +36,10 @@ std::string shortest(double value);
 std::optional<double> parse_double(std::string_view text);
 std::optional<long long> parse_int(std::string_view text);
 
+/// Bytes of the character at the start of valid UTF-8 if it controls a terminal or the direction of
+/// text, else 0.
+std::size_t control_length(std::string_view text);
+
 /// `text` without control characters or broken UTF-8: fit for a terminal or a log line.
 std::string printable(std::string_view text);
 
