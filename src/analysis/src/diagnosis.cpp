@@ -54,6 +54,17 @@ std::optional<Finding> all_together(const Diagnosis& diagnosis) {
   return all;
 }
 
+/// ", below the results published for 7–8B dense, …: 38–54 %, 14 results"; "" without results.
+std::string published_text(const Diagnosis& diagnosis) {
+  const auto mfu = diagnosis.mfu();
+  if (!mfu || !diagnosis.published || diagnosis.published->results.empty()) return "";
+  const PublishedComparison& published = *diagnosis.published;
+  const std::string_view place = *mfu < *published.low()    ? "below"
+                                 : *mfu > *published.high() ? "above"
+                                                            : "within";
+  return ", " + std::string{place} + " the results " + published.text;
+}
+
 /// The largest cause other than `useful`; null if there is none.
 const BudgetLine* largest_loss(const TimeBudget& budget) {
   for (const BudgetLine& line : budget.lines) {
@@ -155,6 +166,12 @@ Result<Diagnosis> diagnose(const Evidence& evidence) {
   diagnosis.budget = make_budget(evidence, ops);
   diagnosis.peak = peak_name(diagnosis.totals);
   diagnosis.device = evidence.peaks.device;
+  if (evidence.similar) {
+    PublishedQuery query = *evidence.similar;
+    query.device = evidence.peaks.device;
+    query.dtype = main_dtype(diagnosis.totals);
+    diagnosis.published = compare_published(query);
+  }
   const RuleContext context{evidence, diagnosis.totals, ops, diagnosis.budget};
   for (const Rule* rule : rules()) {
     auto finding = rule->find(context);
@@ -174,6 +191,7 @@ std::string verdict(const Diagnosis& diagnosis) {
   std::string text = mfu ? "MFU " + percent(*mfu) +
                                (diagnosis.peak.empty() ? "" : " of the " + diagnosis.peak + " peak")
                          : "MFU is not known";
+  text += published_text(diagnosis);
   if (const BudgetLine* line = largest_loss(diagnosis.budget)) {
     text += "; the largest loss is " + std::string{line->cause.text} + ": " +
             percent(diagnosis.budget.share(line->cause)) + " of the time";
@@ -203,6 +221,8 @@ void write_json(JsonWriter& json,
       .field("verdict", verdict(diagnosis))
       .field("steps", diagnosis.totals.steps)
       .field("seconds", static_cast<double>(diagnosis.budget.total) / 1e9);
+  json.key("published");
+  diagnosis.published ? write_json(json, *diagnosis.published) : static_cast<void>(json.null());
   json.key("missing_signals").begin_array();
   for (const std::string& text : diagnosis.budget.missing_signals) json.value(text);
   json.end_array();

@@ -38,17 +38,9 @@ Result<Stored> stored_model(const RunDirectory& run) {
   }
   if (!source.dtype) return Error{ErrorCode::parse_error, file + " does not state the dtype"};
   Stored stored;
-  if (!source.config.empty()) {
-    const auto config = Config::parse(source.config, file);
-    if (!config) return config.error();
-    auto model = build_model(*config);
-    if (!model) return model.error();
-    stored.model = *std::move(model);
-  } else {
-    auto model = find_model(source.name);
-    if (!model) return model.error();
-    stored.model = *std::move(model);
-  }
+  auto model = model_of(source);
+  if (!model) return model.error();
+  stored.model = *std::move(model);
   auto trainable = Trainable::parse(source.trainable);
   if (!trainable) return trainable.error();
   stored.training.trainable = *std::move(trainable);

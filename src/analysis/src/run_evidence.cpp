@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/catalog/model_family.h>
 #include <flopmeter/runstore/profile_stream.h>
 #include <flopmeter/runstore/record_stream.h>
 
@@ -98,6 +99,9 @@ Evidence read_evidence(const RunDirectory& run, const EvidenceOptions& options) 
   evidence.pipeline_stages = run.metadata.pipeline_parallel;
   evidence.processors = run.metadata.processors;
   evidence.profiles = read_profiles(run, rank);
+  if (const auto model = model_of(run.metadata.model_source))
+    evidence.similar =
+        published_query(*model, run.metadata.model_source.trainable.starts_with("lora"));
   if (!evidence.steps.empty()) keep_recent(evidence.profiles, evidence.steps.front().time_unix);
   if (ranks.size() > 1) evidence.ranks = read_ranks(run, ranks);
   return evidence;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "csv.h"
 #include "device_name.h"
 
 #include <flopmeter/catalog/devices.h>
@@ -17,31 +18,8 @@ std::string_view devices_csv();  // embedded by the build
 
 namespace {
 
-using Fields = std::vector<std::string>;
-
 Error at_line(std::size_t line, const std::string& what) {
   return {ErrorCode::parse_error, "device table, line " + std::to_string(line) + ": " + what};
-}
-
-/// One line of a CSV file: fields separated by commas, quoted if they contain commas; "" is a
-/// quote.
-Result<Fields> split_csv(std::string_view text, std::size_t line) {
-  Fields fields(1);
-  bool inside = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"' && inside && i + 1 < text.size() && text[i + 1] == '"') {
-      fields.back() += text[++i];
-    } else if (c == '"') {
-      inside = !inside;
-    } else if (c == ',' && !inside) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  if (inside) return at_line(line, "a quote is not closed");
-  return fields;
 }
 
 std::vector<std::string> split_list(std::string_view text) {
@@ -62,7 +40,7 @@ struct Column {
 
 constexpr std::size_t rated_dtypes = static_cast<std::size_t>(Dtype::other);
 
-Result<std::vector<Column>> read_header(const Fields& names, std::size_t line) {
+Result<std::vector<Column>> read_header(const CsvFields& names, std::size_t line) {
   static constexpr auto known = std::to_array<std::string_view>({"name",
                                                                  "vendor",
                                                                  "unit",
@@ -125,7 +103,9 @@ Result<void> read_sparse(Device& device, const std::string& cell, std::size_t li
   return {};
 }
 
-Result<Device> read_row(const std::vector<Column>& columns, const Fields& cells, std::size_t line) {
+Result<Device> read_row(const std::vector<Column>& columns,
+                        const CsvFields& cells,
+                        std::size_t line) {
   if (cells.size() != columns.size()) {
     return at_line(line,
                    std::to_string(cells.size()) + " fields where the header has " +
@@ -208,14 +188,10 @@ Result<std::vector<Device>> parse_devices(std::string_view text) {
   std::vector<Device> table;
   std::vector<Column> columns;
   NamesSeen names;
-  for (std::size_t line = 1; !text.empty(); ++line) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view row = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (row.ends_with('\r')) row.remove_suffix(1);
-    if (row.empty() || row.front() == '#') continue;
-    const auto cells = split_csv(row, line);
-    if (!cells) return cells.error();
+  std::size_t line = 0;
+  while (const auto row = next_csv_line(text, line)) {
+    const auto cells = split_csv(*row);
+    if (!cells) return at_line(line, "a quote is not closed");
     if (columns.empty()) {
       auto header = read_header(*cells, line);
       if (!header) return header.error();

@@ -250,6 +250,8 @@ void write_json(JsonWriter& json, const Estimate& e) {
       .field("hfu", e.rates.hfu)
       .field("ideal_step_seconds", e.rates.ideal_step_seconds)
       .end_object();
+  json.key("published");
+  e.published ? write_json(json, *e.published) : static_cast<void>(json.null());
   json.key("notes").begin_array();
   for (const std::string& note : e.notes) json.value(note);
   json.end_array().end_object();

@@ -182,4 +182,11 @@ Result<Model> find_model(std::string_view name) {
                    "; `flopmeter models` lists them, or use a config.json"};
 }
 
+Result<Model> model_of(const ModelSource& source) {
+  if (source.config.empty()) return find_model(source.name);
+  const auto config = Config::parse(source.config, "run.json");
+  if (!config) return config.error();
+  return build_model(*config);
+}
+
 }  // namespace flopmeter

@@ -72,11 +72,14 @@ void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis) {
   json.field("diagnosis_missing",
              diagnosis ? std::nullopt : std::optional{diagnosis.error().message});
   if (!diagnosis) {
-    json.key("budget").null().key("findings").null();
+    json.key("published").null().key("budget").null().key("findings").null();
     return;
   }
   const TimeBudget& budget = (*diagnosis).budget;
   json.field("verdict", verdict(*diagnosis)).field("peak", (*diagnosis).peak);
+  json.key("published");
+  (*diagnosis).published ? write_json(json, *(*diagnosis).published)
+                         : static_cast<void>(json.null());
   json.key("budget").begin_array();
   for (const BudgetLine& line : budget.lines) {
     json.begin_object()

@@ -135,6 +135,17 @@ std::string cost_text(const Diagnosis& diagnosis, const DeviceCost& cost) {
   return text;
 }
 
+/// Where the published results of the verdict come from, or one line if there are none.
+std::string published_sources(const Diagnosis& diagnosis) {
+  if (!diagnosis.published)
+    return paragraph("", dim("model not known: no comparison with published results"));
+  const auto links = diagnosis.published->links();
+  if (links.empty()) return paragraph("", dim(printable(diagnosis.published->text)));
+  std::string list;
+  for (const std::string_view link : links) list.append(list.empty() ? "" : ", ").append(link);
+  return paragraph(dim("Sources: "), dim(list));
+}
+
 /// Verdict, reason, and next step: what a reader needs if they read three lines.
 std::string head_text(const Diagnosis& diagnosis) {
   std::string text = paragraph(bold("Verdict: "), printable(verdict(diagnosis)));
@@ -155,7 +166,7 @@ std::string head_text(const Diagnosis& diagnosis) {
     facts += ", " + grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s";
   if (const auto goodput = diagnosis.totals.goodput())
     facts += ", goodput " + percent(*goodput) + " (train steps, of the run's time)";
-  return text + paragraph("", dim(facts));
+  return text + paragraph("", dim(facts)) + published_sources(diagnosis);
 }
 
 double per_token(const Diagnosis& diagnosis, double seconds) {

@@ -99,6 +99,11 @@ std::string estimate_text(const Estimate& e) {
           "FLOPs per token; " + si_flops(e.hardware_flops) + "FLOPs executed";
   if (e.recompute.value > 0) text += ", " + si_flops(e.recompute) + " of them recomputed";
   text += "\n" + rates(e);
+  if (e.published) {
+    text += dim(printable(e.published->text)) + "\n";
+    for (const std::string_view link : e.published->links())
+      text += dim("  " + std::string{link}) + "\n";
+  }
   for (const std::string& note : e.notes) text += paragraph(warning("note: "), printable(note));
   if (!e.peaks)
     text += dim("add --device NAME for the time at peak, and --step-time SECONDS for MFU") + "\n";

@@ -22,6 +22,7 @@ struct Diagnosis {
   std::optional<Finding> together;  ///< what-if of all findings, if there are two or more
   std::string peak;                 ///< dtype of the peak that MFU is measured against
   std::string device;
+  std::optional<PublishedComparison> published;  ///< empty: the model is not known
 
   [[nodiscard]] std::optional<double> mfu() const { return totals.mfu(); }
 };
@@ -29,7 +30,8 @@ struct Diagnosis {
 /// An error if there is no train step.
 Result<Diagnosis> diagnose(const Evidence& evidence);
 
-/// "MFU 16.3 % of the fp32 peak; the largest loss is waiting for data: 51.1 % of the time".
+/// "MFU 16.3 % of the fp32 peak; the largest loss is waiting for data: 51.1 % of the time", with
+/// the published results of similar runs if there are any.
 std::string verdict(const Diagnosis& diagnosis);
 
 /// Price of the run's devices.

@@ -6,6 +6,7 @@
 
 #include <flopmeter/analysis/straggler.h>
 #include <flopmeter/analysis/time_budget.h>
+#include <flopmeter/catalog/published.h>
 #include <flopmeter/core/op_profile.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/step_record.h>
@@ -54,6 +55,7 @@ struct Evidence {
   std::optional<int> pipeline_stages;
   std::optional<int> processors;                      ///< that the rank may use
   std::optional<std::int64_t> memory_capacity_bytes;  ///< of the device
+  std::optional<PublishedQuery> similar;              ///< kind and size of the model, if known
 };
 
 /// The totals of the evidence.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <flopmeter/catalog/convention.h>
+#include <flopmeter/catalog/published.h>
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/result.h>
@@ -55,6 +56,7 @@ struct Estimate {
   std::optional<PeakTable> peaks;
   Rates rates;
   std::vector<std::string> notes;
+  std::optional<PublishedComparison> published;  ///< set by the caller
 };
 
 /// Empty batches, excessive sizes, and contradicting options are errors.

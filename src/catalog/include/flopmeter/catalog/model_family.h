@@ -7,6 +7,7 @@
 #include <flopmeter/catalog/config.h>
 #include <flopmeter/catalog/model.h>
 #include <flopmeter/core/embedded_file.h>
+#include <flopmeter/core/run_metadata.h>
 
 #include <cstdint>
 #include <span>
@@ -67,5 +68,8 @@ std::span<const EmbeddedFile> known_models();
 /// Known model by name ("llama-3-8b", "LLAMA3_8B", "meta-llama/Meta-Llama-3-8B").  Owner, case, and
 /// punctuation are ignored; the error suggests similar names.
 Result<Model> find_model(std::string_view name);
+
+/// The model of a stored run.
+Result<Model> model_of(const ModelSource& source);
 
 }  // namespace flopmeter
