@@ -61,6 +61,10 @@ class Window:
             records.append(json.loads(text))
         return records
 
+    def take(self, wait: float = _WAIT_SECONDS) -> list[dict[str, Any]]:
+        """The records of these steps."""
+        return [record for record in self._records(wait) if record["tag"] == "train"]
+
     def metrics(self, wait: float = _WAIT_SECONDS) -> dict[str, float]:
         """The metrics over these steps; unknown values are omitted."""
-        return perf_metrics(*(record for record in self._records(wait) if record["tag"] == "train"))
+        return perf_metrics(*self.take(wait))

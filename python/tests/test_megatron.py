@@ -112,7 +112,7 @@ def test_the_seven_flags_have_their_defaults_and_no_forms():
     assert (args.enable_perf_monitor, args.perf_memory_tracking, args.perf_log_interval) == (True, False, 3)
     with pytest.raises(SystemExit):
         parser.parse_args(["--perf-log-interval", "0"])
-    assert (args.perf_log_format, args.perf_model_type) == ("both", "auto")  # FlagScale's flags without effect
+    assert (args.perf_log_format, args.perf_model_type) == ("both", "auto")
     assert megatron.add_perf_monitor_args is megatron.add_arguments
 
 

@@ -143,7 +143,6 @@ def test_recompute_is_known_or_a_line_is_logged(start, tmp_path, capsys, more, r
     [
         ({"reset_attention_mask": True}, "reset_attention_mask: attention is counted over whole sequences"),
         ({"sft": True}, "sft: attention is counted over whole sequences"),
-        ({"perf_log_format": "json"}, "--perf-log-format has no effect"),
         ({"perf_model_type": "llama"}, "--perf-model-type has no effect"),
     ],
 )

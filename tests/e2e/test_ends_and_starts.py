@@ -128,3 +128,19 @@ def test_a_usage_error_prints_one_line(folder, arguments, code, message):
     _, errors, exit_code = folder.run(PROGRAM, "run", *arguments, run_options=None)
     assert exit_code == code
     assert message in errors and errors.count("\n") == (1 if message else 0)
+
+
+def test_another_finder_that_asks_all_finders_is_no_endless_loop(folder):
+    code = """
+import sys
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        others = [each for each in sys.meta_path if each is not cls and hasattr(each, "find_spec")] if name == "torch" else []
+        return next((spec for each in others if (spec := each.find_spec(name, path, target)) is not None), None)
+sys.meta_path.insert(0, Finder)
+import torch
+print(torch.ones(2).sum().item())
+"""
+    output, errors, exit_code = folder.run(sys.executable, "-c", code)
+    assert (output, errors, exit_code) == ("2.0\n", "", 0)

@@ -6,6 +6,7 @@ Functions always return a float: 0.0 and a printed line if a value is unknown, a
 
 from __future__ import annotations
 
+import importlib
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -41,28 +42,65 @@ __all__ = [
     "install",
     "profile_model_flops",
 ]
-_MONITOR = "training.utils.monitor"
+_HOOKS = (
+    "get_perf_monitor",
+    "initialize_perf_monitor",
+    "perf_monitor_end_iteration",
+    "perf_monitor_end_training",
+    "perf_monitor_start_iteration",
+)
+_FLAGSCALE = "flagscale.train.perf_monitor"
+# Modules of other programs, and the names that they have: those of this package, and of its module on the left.
+_MODULES: dict[str, dict[str, tuple[str, ...]]] = {
+    "training": {},
+    "training.utils": {},
+    "training.utils.monitor": {"flopmeter.compat": tuple(name for name in __all__ if name != "install")},
+    "flagscale": {},
+    "flagscale.train": {},
+    _FLAGSCALE: {
+        "flopmeter.integrations.flagscale": _HOOKS,
+        "flopmeter.compat._flagscale": ("FLOPSMeasurementCallback", "PerformanceMonitor"),
+    },
+    f"{_FLAGSCALE}.hooks": {"flopmeter.integrations.flagscale": _HOOKS},
+    f"{_FLAGSCALE}.perf_metrics": {
+        "flopmeter.compat._flagscale": (
+            "FLOPSMeasurementCallback",
+            "ModelFLOPSCalculator",
+            "PerformanceMonitor",
+            "TFLOPSMetrics",
+            "get_num_microbatches",
+        )
+    },
+    f"{_FLAGSCALE}.perf_logger": {"flopmeter.compat._flagscale": ("PerfMonitorLogger",)},
+    f"{_FLAGSCALE}.flops_calculator": {"flopmeter.compat._flagscale": ("FLOPSFormulas",)},
+}
 
 
 class _Names(MetaPathFinder, Loader):
-    """Provides ``training.utils.monitor``, or the missing parts of an existing package ``training``.
+    """Provides these modules, or the missing parts of existing packages ``training`` and ``flagscale``.
 
     The last of all finders, so modules of the program take precedence.
     """
 
     def find_spec(self, fullname: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Spec of a module with one of these names; None for other names."""
-        if fullname not in ("training", "training.utils", _MONITOR):
+        if fullname not in _MODULES:
             return None
-        return ModuleSpec(fullname, self, is_package=fullname != _MONITOR)
+        is_package = any(name.startswith(fullname + ".") for name in _MODULES)
+        return ModuleSpec(fullname, self, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module."""
-        if module.__name__ == _MONITOR:
-            vars(module).update({name: globals()[name] for name in __all__ if name != "install"})
+        for source, names in _MODULES[module.__name__].items():
+            owner = importlib.import_module(source)
+            vars(module).update({name: getattr(owner, name) for name in names})
+            vars(module).setdefault("__all__", []).extend(names)
 
 
 def install() -> None:
-    """Make ``from training.utils.monitor import …`` work, unless the program has a module of that name."""
+    """Make ``from training.utils.monitor import …`` and ``from flagscale.train.perf_monitor import …`` work.
+
+    Modules of these names that the program has stay as they are.
+    """
     if not any(isinstance(finder, _Names) for finder in sys.meta_path):
         sys.meta_path.append(_Names())

@@ -13,6 +13,7 @@ from typing import Any
 from flopmeter.guard import log_failure
 from flopmeter.integrations import megatron
 
+FIRST_ROW = {"first_row": True}  # FlagScale's log begins with the first step
 _FUNCTIONS = (
     "initialize_perf_monitor",
     "get_perf_monitor",
@@ -25,7 +26,7 @@ _FUNCTIONS = (
 def initialize_perf_monitor(args: Any) -> Any:
     """Start the monitor if the key is on; else None."""
     try:
-        return megatron.initialize_perf_monitor(args)
+        return megatron.initialize_perf_monitor(args, **FIRST_ROW)
     except Exception as error:  # the run continues without a monitor
         log_failure(error)
         return None

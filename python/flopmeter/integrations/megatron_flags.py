@@ -9,11 +9,9 @@ from typing import Any
 
 from flopmeter import _flopmeter
 
-# FlagScale's flags without effect, with the reason.
-WITHOUT_EFFECT = {
-    "--perf-log-format": (("both", "text", "json"), "both are written"),
-    "--perf-model-type": (("auto", "gpt", "llama", "qwen", "mixtral", "aquila", "moe"), "the model follows from its sizes"),
-}
+# FlagScale's flag without effect, and the reason.
+MODEL_TYPES = ("auto", "gpt", "llama", "qwen", "mixtral", "aquila", "moe")
+MODEL_TYPE_REASON = "the model follows from its sizes"
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -50,9 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
                 default=_typed(row["flag_default"]) if row["flag_default"] else None,
                 help=help_text,
             )
-    for flag, (choices, why) in WITHOUT_EFFECT.items():
-        if flag not in parser._option_string_actions:
-            group.add_argument(flag, choices=choices, default=choices[0], help=f"no effect: {why}")
+    if "--perf-model-type" not in parser._option_string_actions:
+        group.add_argument("--perf-model-type", choices=MODEL_TYPES, default="auto", help=f"no effect: {MODEL_TYPE_REASON}")
     return parser
 
 

@@ -13,10 +13,10 @@ from typing import Any
 from flopmeter.batch import Batch, describe
 from flopmeter.estimation import estimate
 from flopmeter.guard import describe_error, guarded
-from flopmeter.integrations.megatron_flags import WITHOUT_EFFECT
+from flopmeter.integrations.megatron_flags import MODEL_TYPE_REASON
 from flopmeter.integrations.megatron_model import model_config, needed, recompute_of
 from flopmeter.log import log_once
-from flopmeter.metrics import Window
+from flopmeter.metrics import Window, perf_metrics
 from flopmeter.models import find_model
 from flopmeter.monitor import Monitor, StepSource
 
@@ -58,9 +58,8 @@ def _remarks(args: argparse.Namespace, recompute: str) -> list[str]:
     for name in _PACKED:
         if getattr(args, name, None):
             remarks.append(f"{name}: attention is counted over whole sequences, as Megatron does, not over the documents inside")
-    for flag, (choices, why) in WITHOUT_EFFECT.items():
-        if (getattr(args, flag[2:].replace("-", "_"), None) or choices[0]) != choices[0]:
-            remarks.append(f"{flag} has no effect: {why}")
+    if (getattr(args, "perf_model_type", None) or "auto") != "auto":
+        remarks.append(f"--perf-model-type has no effect: {MODEL_TYPE_REASON}")
     return remarks
 
 
@@ -71,10 +70,38 @@ def on_host(value: Any) -> bool:
 
 def loss_of(losses: Any) -> Any:
     """The first of Megatron's losses; some releases keep a sum and its divisor."""
-    value = next(iter(losses.values()), None) if isinstance(losses, Mapping) else None
+    value: Any = next(iter(losses.values()), None) if isinstance(losses, Mapping) else None
     if on_host(value) and getattr(value, "numel", lambda: 1)() == 2:
         return value[0] / value[1]
     return value
+
+
+def flagscale_metrics(records: Sequence[Mapping[str, Any]], world_size: int, replicas: int) -> dict[str, float]:
+    """The seven values that FlagScale logs, of all ranks, over these train steps; unknown values are omitted."""
+    seconds = sum(record["step_seconds"] for record in records)
+    if not seconds:
+        return {}
+
+    def rate(name: str, factor: float) -> float | None:
+        known = [record for record in records if record[name] is not None]
+        return factor * sum(record[name] for record in known) / seconds if len(known) == len(records) else None
+
+    def gibibytes(kind: str) -> float | None:
+        memory = records[-1].get("memory_bytes") or {}
+        place = "rss" if memory.get("device") is None else "device"
+        value = memory.get(place + kind)
+        return None if value is None else value / 2**30
+
+    values = {
+        "performance/tflops_per_gpu": rate("model_flops", 1e-12),
+        "performance/tflops_total": rate("model_flops", 1e-12 * world_size),
+        "performance/avg_step_time_ms": 1e3 * seconds / len(records),
+        "performance/samples_per_second": rate("samples", replicas),
+        "performance/tokens_per_second": rate("tokens", replicas),
+        "memory/current_gb": gibibytes(""),
+        "memory/peak_gb": gibibytes("_peak"),
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def length_coefficients(config: Any, convention: str, mtp: bool | None) -> tuple[int, int] | None:
@@ -243,7 +270,8 @@ class Loop:
         if wandb_writer is None or self._window is None:
             return
         try:
-            if values := self._window.metrics(wait=0):
+            records = self._window.take(wait=0)
+            if values := {**perf_metrics(*records), **flagscale_metrics(records, self._world, self._replicas)}:
                 wandb_writer.log(values, iteration)
         except Exception as error:  # a logger must not end the run
             log_once(f"W&B did not accept a row: {describe_error(error)}")

@@ -37,7 +37,7 @@ def marks_steps() -> bool:
 def start(args: argparse.Namespace, **more: Any) -> Loop:
     """Monitor a loop with these arguments."""
     global _loop
-    inside = {} if _training is None else {"modules": _training.modules, "own_flops": _training.own_flops}
+    inside: dict[str, Any] = {} if _training is None else {"modules": _training.modules, "own_flops": _training.own_flops}
     _loop = Loop(args, **inside, **more)
     return _loop
 
@@ -93,11 +93,12 @@ class _Training:
         if self._open is None or _loop is None:
             return
         number = logged.get("iteration")
-        self._open, iteration = None, number if isinstance(number, int) else self._open
+        iteration = number if isinstance(number, int) else self._open
+        self._open = None
         values = {"loss": loss_of(logged.get("loss_dict")), "grad_norm": logged.get("grad_norm"), "learning_rate": logged.get("learning_rate")}
         writer = getattr(self._module, "get_wandb_writer", lambda: None)()
-        lengths = (logged.get("total_real_tokens_in_batch"), logged.get("seqlen_squared_sum_in_batch"))
-        packed = None if None in lengths else lengths
+        tokens, squares = logged.get("total_real_tokens_in_batch"), logged.get("seqlen_squared_sum_in_batch")
+        packed = None if tokens is None or squares is None else (float(tokens), float(squares))
         _loop.end(iteration, writer, {name: value for name, value in values.items() if on_host(value)}, packed)
 
     @guarded

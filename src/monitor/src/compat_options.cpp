@@ -21,6 +21,7 @@ constexpr auto names = std::to_array<CompatName>({
     {"memory", "system.perf_memory_tracking", "--perf-memory-tracking"},
     {"gpu_metrics", "", "--perf-gpu-metrics"},
     {"breakdown", "system.perf_breakdown", "--perf-breakdown"},
+    {"log_format", "system.perf_log_format", "--perf-log-format"},
     {"max_log_files", "system.perf_max_log_files", "--perf-max-log-files"},
     {"mode", "monitoring.mfu_calculation_mode", "--perf-mode"},
     {"measure_frequency", "monitoring.performance_monitoring.measure_flops_frequency monitoring.flops_profile_freq monitor.freq.flops_profile_freq", "--perf-measure-frequency"},

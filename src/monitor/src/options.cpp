@@ -108,6 +108,12 @@ std::string_view parse_tensorboard_dir(Options& options, std::string_view text) 
   return parse_needed_text<&Options::tensorboard_dir>(options, text);
 }
 
+std::string_view parse_log_format(Options& options, std::string_view text) {
+  if (text != "text" && text != "json" && text != "both") return "text, json, or both";
+  options.log_format = std::string{text};
+  return ok;
+}
+
 std::string_view parse_sink(Options& options, std::string_view text) {
   if (text.empty()) return "name or name:target";
   options.sinks.emplace_back(text);
@@ -166,6 +172,8 @@ constexpr auto rows = std::to_array<OptionRow>({
     {"enabled", false, true, "monitor the run", parse_switch<&O::enabled>, show<&O::enabled>},
     {"memory", false, true, "record memory", parse_switch<&O::memory>, show<&O::memory>},
     {"gpu_metrics", false, true, "read power, clocks, and utilization from the GPU driver", parse_switch<&O::gpu_metrics>, show<&O::gpu_metrics>},
+    {"first_row", false, true, "write a row for the first step, too", parse_switch<&O::first_row>, show<&O::first_row>},
+    {"log_format", false, false, "files of the log rows: text, json, or both", parse_log_format, show<&O::log_format>},
     {"breakdown", false, true, "show the phases of a step", parse_switch<&O::breakdown>, show<&O::breakdown>},
     {"max_log_files", false, false, "number of past runs whose logs are kept; 0: all", parse_count<&O::max_log_files, 0>, show<&O::max_log_files>},
     {"measure_frequency", false, false, "process steps between counts in mode profiler; 0: never", parse_count<&O::measure_frequency, 0>, show<&O::measure_frequency>},

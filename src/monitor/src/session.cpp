@@ -128,6 +128,7 @@ void Monitor::Session::prepare_run() {
       world.pipeline_parallel == 1 && world.expert_parallel == 1 && !connections_.replicated;
   if (world.pipeline_parallel > 1) run_.role = run_.metadata.role(world.rank);
   run_.breakdown = options_.breakdown;
+  run_.first_row = options_.first_row;
   run_.memory = options_.memory;
   run_.zero_unmeasured = options_.zero_unmeasured;
   run_.disk_limit_bytes = std::int64_t{options_.disk_limit_mib} << 20U;
@@ -141,8 +142,9 @@ void Monitor::Session::prepare_run() {
 Result<void> Monitor::Session::make_sinks() {
   std::vector<std::string> wanted = {"jsonl"};
   if (run_.rank == 0) {
-    for (const std::string_view name : {"perf_metrics", "perf_summary", "perf_realtime"})
-      wanted.emplace_back(name);
+    if (options_.log_format != "json")
+      wanted.insert(wanted.end(), {"perf_metrics", "perf_realtime"});
+    if (options_.log_format != "text") wanted.emplace_back("perf_summary");
     if (options_.console) wanted.emplace_back("console");
     if (options_.csv) wanted.emplace_back("csv");
     if (options_.tensorboard) {

@@ -48,7 +48,12 @@ class PerfSummarySink final : public Sink {
   Result<void> write(const StepRecord& record) override {
     last_ = record;
     totals_.add(record);
-    if (record.tag == StepTag::train) means_.add(record);
+    if (is_step(record.tag)) ++steps_;
+    if (record.tag == StepTag::train) {
+      means_.add(record);
+      step_ms_.add(record.step_seconds.value * 1e3);
+      total_factor_ = total_factor(run_, record);
+    }
     if (const auto row = intervals_.add(record)) keep(*row);
     return {};
   }
@@ -95,6 +100,8 @@ class PerfSummarySink final : public Sink {
         .field("step_time_ms", row.step_seconds * 1e3)
         .field("memory_gb", row.memory_gb)
         .field("peak_memory_gb", row.memory_peak_gb)
+        .field("memory_GB", row.memory_gb)
+        .field("peak_memory_GB", row.memory_peak_gb)
         .field("timestamp", local_time(row.time_unix, 'T'))
         .field("mfu", row.mfu)
         .field("hfu", row.hfu)
@@ -117,7 +124,7 @@ class PerfSummarySink final : public Sink {
     json.begin_object().key("session_info").begin_object();
     json.field("start_time", run_.metadata.stamp)
         .field("end_time", last_ ? std::optional{local_time(last_->time_unix, 'T')} : std::nullopt)
-        .field("total_iterations", totals_.steps)
+        .field("total_iterations", steps_)
         .field("schema", "flopmeter.summary/1")
         .field("run_id", run_.metadata.run_id)
         .field("model", run_.metadata.model)
@@ -133,6 +140,10 @@ class PerfSummarySink final : public Sink {
         .field("max_tflops_per_gpu", tflops_.greatest)
         .field("min_tflops_per_gpu", tflops_.least)
         .field("avg_throughput_tokens", tokens_total())
+        .field("avg_tflops_total", times(average, total_factor_, 1e-12))
+        .field("avg_step_time_ms", times(average_seconds(), 1.0, 1e3))
+        .field("min_step_time_ms", step_ms_.least)
+        .field("max_step_time_ms", step_ms_.greatest)
         .field("peak_memory_gb", memory_.greatest)
         .field("mfu", totals_.mfu())
         .field("goodput", totals_.goodput())
@@ -168,11 +179,24 @@ class PerfSummarySink final : public Sink {
     return rate ? std::optional{*rate * run_.data_parallel()} : std::nullopt;
   }
 
+  [[nodiscard]] std::optional<double> average_seconds() const {
+    const auto seconds = totals_.step_seconds();
+    return seconds ? std::optional{seconds->value} : std::nullopt;
+  }
+
+  static std::optional<double> times(std::optional<double> value,
+                                     std::optional<double> factor,
+                                     double scale) {
+    return value && factor ? std::optional{*value * *factor * scale} : std::nullopt;
+  }
+
   RunContext run_;
   std::string path_;
   IntervalRows intervals_;
   BoundedRows<Row> rows_{most_rows};
-  Span tflops_, memory_;
+  Span tflops_, memory_, step_ms_;
+  std::int64_t steps_ = 0;  ///< of all kinds
+  std::optional<double> total_factor_;
   FieldMeans means_;
   StepTotals totals_;
   std::optional<StepRecord> last_;

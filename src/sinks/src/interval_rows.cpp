@@ -30,16 +30,22 @@ std::optional<double> scaled(std::optional<double> value, double factor) {
 }  // namespace
 
 std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
-  if (record.tag != StepTag::train) return std::nullopt;
-  last_ = record;
-  means_.add(record);
-  totals_.add(record);
-  run_totals_.add(record);
+  if (!is_step(record.tag)) return std::nullopt;
+  if (record.tag == StepTag::train) {
+    last_ = record;
+    means_.add(record);
+    totals_.add(record);
+    run_totals_.add(record);
+  } else {  // its figures are not those of a usual step, but it may end the interval
+    last_.step = record.step;
+    last_.time_unix = record.time_unix;
+  }
   const std::int64_t interval = std::max(run_.log_interval(), 1);
+  const bool is_first = !previous_step_;
   const std::int64_t before = previous_step_.value_or(record.step > 0 ? record.step - 1 : 0);
   previous_step_ = record.step;
-  if (floor_div(record.step, interval) == floor_div(before, interval)) return std::nullopt;
-  return rest();
+  const bool ends = floor_div(record.step, interval) != floor_div(before, interval);
+  return ends || (is_first && run_.first_row) ? rest() : std::nullopt;
 }
 
 std::optional<IntervalRow> IntervalRows::rest() {
@@ -56,11 +62,8 @@ IntervalRow IntervalRows::row() const {
   row.steps = totals_.steps;
   row.step_seconds = totals_.step_seconds().value_or(Seconds{});
   row.tflops_per_device = scaled(totals_.flops_per_second(), 1e-12);
-  // An estimate is split evenly; a count is that of this rank.
-  if (run_.equal_ranks || last_.flops_source == FlopsProvenance::estimate ||
-      last_.flops_source == FlopsProvenance::framework)
-    row.tflops_total =
-        scaled(row.tflops_per_device, static_cast<double>(last_.devices) * run_.world_size());
+  if (const auto factor = total_factor(run_, last_))
+    row.tflops_total = scaled(row.tflops_per_device, *factor);
   row.samples_per_second = scaled(totals_.samples_per_second(), run_.data_parallel());
   row.tokens_per_second = scaled(totals_.tokens_per_second(), run_.data_parallel());
   row.mfu = totals_.mfu();
@@ -78,6 +81,14 @@ IntervalRow IntervalRows::row() const {
   row.memory_gb = scaled(to_double(now), 1 / gibibyte);
   row.memory_peak_gb = scaled(to_double(peak), 1 / gibibyte);
   return row;
+}
+
+std::optional<double> total_factor(const RunContext& run, const StepRecord& record) {
+  // An estimate is split evenly; a count is that of this rank.
+  const bool even = run.equal_ranks || record.flops_source == FlopsProvenance::estimate ||
+                    record.flops_source == FlopsProvenance::framework;
+  if (!even) return std::nullopt;
+  return static_cast<double>(record.devices) * run.world_size();
 }
 
 std::string local_time(double unix_seconds, char separator) {

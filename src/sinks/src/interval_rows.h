@@ -20,7 +20,7 @@ namespace flopmeter {
 
 /// Means over the train steps of one log interval; rates are sums over sums.
 struct IntervalRow {
-  StepRecord last;  ///< the interval's last train step
+  StepRecord last;  ///< the interval's last train step; number and time are those of its last step
   std::int64_t steps = 0;
   Seconds step_seconds;
   std::optional<double> tflops_per_device;
@@ -36,6 +36,11 @@ struct IntervalRow {
   std::optional<double> memory_peak_gb;
   FieldMeans means;  ///< of every field
 };
+
+/// Whether a record is a training step of any kind.
+constexpr bool is_step(StepTag tag) {
+  return tag == StepTag::train || tag == StepTag::profile || tag == StepTag::compile;
+}
 
 /// Not thread-safe.
 class IntervalRows {
@@ -57,6 +62,9 @@ class IntervalRows {
   StepTotals run_totals_;
   std::optional<std::int64_t> previous_step_;
 };
+
+/// FLOP/s of all devices over those of one device of this rank; empty if ranks differ.
+std::optional<double> total_factor(const RunContext& run, const StepRecord& record);
 
 /// "2024-01-29 10:30:15" in local time, with `separator` between date and time.
 std::string local_time(double unix_seconds, char separator = ' ');

@@ -45,18 +45,24 @@ class _Loader:
 class _Table:
     """First on the meta path; a program may only ask for a spec, and may import a module again."""
 
+    _asking = set()  # type: set  # other finders, which may ask this one in turn
+
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if name not in AFTER_IMPORT:
+        if name not in AFTER_IMPORT or name in cls._asking:
             return None
-        for finder in sys.meta_path:
-            ask = None if finder is cls else getattr(finder, "find_spec", None)
-            spec = ask and ask(name, path, target)
-            if spec is not None:
-                if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader)
-                return spec
-        return None
+        cls._asking.add(name)
+        try:
+            for finder in sys.meta_path:
+                ask = None if finder is cls else getattr(finder, "find_spec", None)
+                spec = ask and ask(name, path, target)
+                if spec is not None:
+                    if hasattr(spec.loader, "exec_module"):
+                        spec.loader = _Loader(spec.loader)
+                    return spec
+            return None
+        finally:
+            cls._asking.discard(name)
 
 
 class _Package:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A loop of the shape of Megatron-Bridge's.
 
-bridge.py [none|manager|raises]: the callbacks of the user; with ``raises``, the configuration raises where it is read.
+bridge.py [none|manager|raises]: the callbacks of the user; with ``raises``, reading the configuration raises.
 """
 
 import sys

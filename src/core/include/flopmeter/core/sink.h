@@ -28,6 +28,7 @@ struct RunContext {
   bool equal_ranks = true;  ///< all ranks do the same work: totals scale with the world size
   std::int64_t disk_limit_bytes = std::int64_t{256} << 20U;  ///< of each growing file
   bool breakdown = false;                                    ///< show phases
+  bool first_row = false;                                    ///< also a row for the first step
   bool memory = true;                                        ///< show memory
   bool zero_unmeasured = false;  ///< write 0 for an unknown MFU, for readers that need a number
 

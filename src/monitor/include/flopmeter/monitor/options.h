@@ -37,6 +37,8 @@ struct Options {
   bool memory = true;
   bool gpu_metrics = true;
   bool breakdown = false;
+  bool first_row = false;           ///< also a row for the first step, as FlagScale has it
+  std::string log_format = "both";  ///< of the files of rank 0: text, json, or both
   int max_log_files = 10;
 
   Mode mode = Mode::automatic;
