@@ -12,15 +12,26 @@ namespace flopmeter {
 namespace {
 
 struct Options {
-  std::string directory;
+  std::vector<std::string> directories;
   std::string output = "report.html";
   bool json = false;
 };
 
-Exit run(const Options& options) {
+/// The document of one run, or an array of those of several.
+Result<std::string> documents(const std::vector<std::string>& directories) {
   const auto now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
-  const auto json = report_json(options.directory, {FLOPMETER_VERSION, now.count()});
+  std::string all;
+  for (const std::string& directory : directories) {
+    const auto json = report_json(directory, {FLOPMETER_VERSION, now.count()});
+    if (!json) return json.error();
+    all += (all.empty() ? "" : ",") + *json;
+  }
+  return directories.size() == 1 ? all : "[" + all + "]";
+}
+
+Exit run(const Options& options) {
+  const auto json = documents(options.directories);
   if (!json) return refuse(json.error());
   if (options.json) return print(*json + "\n");
   const std::string page = report_page(*json);
@@ -32,7 +43,7 @@ Exit run(const Options& options) {
 
 std::function<Exit()> set_up(Arguments& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("dir", options->directory, "run directory")->required();
+  app.add_option("dir", options->directories, "run directory; several are compared")->required();
   app.add_option("-o,--output", options->output, "output file; - for standard output")
       ->capture_default_str();
   app.add_flag("--json", options->json, "print the data of the page as JSON");

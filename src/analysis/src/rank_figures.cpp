@@ -59,9 +59,23 @@ double wait_for_last(std::span<const RankFigures> ranks, int rank) {
 }
 
 double wait_for_last(std::span<const RankFigures> ranks) {
-  double sum = 0;
-  for (const RankFigures& each : ranks) sum += wait_for_last(ranks, each.rank);
-  return ranks.empty() ? 0 : sum / static_cast<double>(ranks.size());
+  if (ranks.empty()) return 0;
+  // The mean over the ranks of (longest - own): linear in the number of ranks.
+  const auto wait = [&](const auto& work_of) {
+    double longest = 0;
+    double sum = 0;
+    for (const RankFigures& each : ranks) {
+      longest = std::max(longest, work_of(each));
+      sum += work_of(each);
+    }
+    return longest - sum / static_cast<double>(ranks.size());
+  };
+  const std::size_t steps = ranks.front().work_seconds.size();
+  if (steps == 0) return wait(std::mem_fn(&RankFigures::work));
+  double waited = 0;
+  for (std::size_t i = 0; i < steps; ++i)
+    waited += wait([i](const RankFigures& each) { return each.work_seconds[i]; });
+  return waited / static_cast<double>(steps);
 }
 
 }  // namespace flopmeter

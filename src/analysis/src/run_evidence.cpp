@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/analysis/rank_comparison.h>
 #include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/runstore/profile_stream.h>
@@ -6,37 +7,20 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
 namespace flopmeter {
 namespace {
 
-constexpr std::int64_t warming_up = 3;    // first steps of a process
 constexpr std::size_t kept_steps = 1000;  // as records, for rules that look at single steps
 constexpr std::size_t steps_of_ranks = 200;
-constexpr int default_window = 10;
 
 /// Compares all ranks over their newest steps.
 std::vector<RankFigures> read_ranks(const RunDirectory& run, std::span<const int> ranks) {
-  const int window_steps = run.metadata.log_interval.value_or(default_window);
-  std::vector<RankWindows> windows;
-  std::map<std::int64_t, std::vector<double>> steps;
+  RankComparison comparison{run.metadata};
   for (const int rank : ranks) {
-    WindowSums sums{run.metadata, rank, window_steps};
-    for (const StepRecord& record : read_window(run, rank, steps_of_ranks)) {
-      if (record.process_step < warming_up) continue;
-      sums.add(record);
-      const auto& waited = record.phases[static_cast<std::size_t>(Phase::communication)];
-      steps[record.step].push_back((record.step_seconds - waited.value_or(Seconds{})).value);
-    }
-    windows.push_back(sums.windows());
+    for (const StepRecord& record : read_window(run, rank, steps_of_ranks)) comparison.add(record);
   }
-  std::vector<RankFigures> figures = compare_ranks(windows);
-  for (const auto& [number, work] : steps) {
-    if (work.size() != figures.size()) continue;  // not all have it
-    for (std::size_t i = 0; i < work.size(); ++i) figures[i].work_seconds.push_back(work[i]);
-  }
-  return figures;
+  return comparison.figures();
 }
 
 }  // namespace
@@ -93,8 +77,11 @@ Evidence read_evidence(const RunDirectory& run, const EvidenceOptions& options) 
   const int rank = options.rank.value_or(ranks.front());
   evidence.rank = options.rank;
   evidence.steps = read_window(run, rank, options.steps.value_or(kept_steps), true);
-  evidence.totals = totals_of(
-      run, options.rank ? std::span<const int>{&rank, 1} : std::span{ranks}, options.steps);
+  evidence.totals =
+      options.totals ? options.totals
+                     : totals_of(run,
+                                 options.rank ? std::span<const int>{&rank, 1} : std::span{ranks},
+                                 options.steps);
   evidence.peaks = run.metadata.peaks;
   evidence.pipeline_stages = run.metadata.pipeline_parallel;
   evidence.processors = run.metadata.processors;
@@ -103,7 +90,7 @@ Evidence read_evidence(const RunDirectory& run, const EvidenceOptions& options) 
     evidence.similar =
         published_query(*model, run.metadata.model_source.trainable.starts_with("lora"));
   if (!evidence.steps.empty()) keep_recent(evidence.profiles, evidence.steps.front().time_unix);
-  if (ranks.size() > 1) evidence.ranks = read_ranks(run, ranks);
+  if (ranks.size() > 1) evidence.ranks = options.ranks ? *options.ranks : read_ranks(run, ranks);
   return evidence;
 }
 

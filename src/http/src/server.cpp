@@ -5,6 +5,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <csignal>
 #include <exception>
+#include <list>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -30,15 +32,20 @@ using tcp = asio::ip::tcp;
 using Code = boost::system::error_code;
 
 constexpr std::uint32_t most_header_bytes = 8 * 1024;
-constexpr int most_connections = 32;
-constexpr int at_once = 8;                     // events per batch
-constexpr std::chrono::milliseconds pause{5};  // pause after a batch, which bounds the CPU time
-constexpr std::chrono::seconds patience{5};    // per request, and per response
+constexpr int at_once = 8;                   // events per batch
+constexpr std::chrono::seconds patience{5};  // per request, and per response
+constexpr std::chrono::milliseconds event_interval{500};
+constexpr std::chrono::seconds heartbeat{15};  // of an event stream without news
+
+class Connection;
 
 struct Shared {
   HttpOptions options;
   HttpServer::Handler handler;
+  std::uint16_t port = 0;
   int connections = 0;
+  int event_streams = 0;
+  std::list<Connection*> waiting{};  ///< for a request, longest first
 };
 
 std::string_view view(beast::string_view text) {
@@ -77,20 +84,44 @@ Response plain(http::status status, std::string text) {
   return response;
 }
 
+/// The value of `name` in "a=1&b=2" or "a=1; b=2".
+std::string_view value_of(std::string_view text, char separator, std::string_view name) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    std::string_view pair = text.substr(0, end);
+    while (pair.starts_with(' ')) pair.remove_prefix(1);
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('='))
+      return pair.substr(name.size() + 1);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return {};
+}
+
 /// One connection.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
-      : stream_(std::move(socket)), shared_(std::move(shared)) {
+      : stream_(std::move(socket)), shared_(std::move(shared)), timer_(stream_.get_executor()) {
     ++shared_->connections;
   }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   Connection(Connection&&) = delete;
   Connection& operator=(Connection&&) = delete;
-  ~Connection() { --shared_->connections; }
+  ~Connection() {
+    --shared_->connections;
+    if (events_) --shared_->event_streams;
+    shared_->waiting.remove(this);
+  }
+
+  void close() {
+    shared_->waiting.remove(this);
+    Code ignored;
+    stream_.socket().close(ignored);
+  }
 
   void read() {
+    shared_->waiting.push_back(this);
     parser_.emplace();
     parser_->header_limit(most_header_bytes);
     parser_->body_limit(0);
@@ -103,7 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
  private:
-  [[nodiscard]] Response respond() const {
+  [[nodiscard]] Response respond() {
     const auto& request = parser_->get();
     const std::string_view host = host_name(view(request[http::field::host]));
     const auto& names = shared_->options.host_names;
@@ -117,22 +148,41 @@ class Connection : public std::enable_shared_from_this<Connection> {
       refused.set(http::field::allow, "GET, HEAD");
       return refused;
     }
-    const std::string& token = shared_->options.token;
-    if (!token.empty() &&
-        !same_secret(view(request[http::field::authorization]), "Bearer " + token)) {
-      Response refused = plain(http::status::unauthorized, "token required\n");
-      refused.set(http::field::www_authenticate, "Bearer");
-      return refused;
-    }
     const std::string_view target = view(request.target());
     const std::size_t mark = target.find('?');
+    const std::string path{target.substr(0, mark)};
+    const std::string query{mark == std::string_view::npos ? "" : target.substr(mark + 1)};
+    if (const std::string& token = shared_->options.token; !token.empty()) {
+      // Ports of one host share their cookies.
+      const std::string cookie = "flopmeter_" + std::to_string(shared_->port);
+      if (same_secret(value_of(query, '&', "token"), token)) {
+        Response accepted = plain(http::status::see_other, "");
+        accepted.set(http::field::location, "/");  // keeps the token out of the address bar
+        accepted.set(http::field::set_cookie,
+                     cookie + "=" + token + "; Path=/; HttpOnly; SameSite=Lax");
+        return accepted;
+      }
+      if (!same_secret(view(request[http::field::authorization]), "Bearer " + token) &&
+          !same_secret(value_of(view(request[http::field::cookie]), ';', cookie), token)) {
+        Response refused = plain(http::status::unauthorized, "token required\n");
+        refused.set(http::field::www_authenticate, "Bearer");
+        return refused;
+      }
+    }
     try {
-      const HttpResponse made = shared_->handler(
-          {.path = std::string{target.substr(0, mark)},
-           .query = std::string{mark == std::string_view::npos ? "" : target.substr(mark + 1)}});
+      HttpResponse made = shared_->handler({.path = path, .query = query});
+      if (made.events && request.method() == http::verb::get) {
+        if (shared_->event_streams >= shared_->options.most_connections / 2)
+          return plain(http::status::service_unavailable, "too many event streams\n");
+        ++shared_->event_streams;
+        events_ = std::move(made.events);
+      }
       Response response{http::int_to_status(static_cast<unsigned>(made.status)), 11};
       response.set(http::field::content_type, made.content_type);
-      response.body() = made.body;
+      if (!made.file_name.empty())
+        response.set(http::field::content_disposition,
+                     "attachment; filename=\"" + made.file_name + "\"");
+      response.body() = std::move(made.body);
       return response;
     } catch (...) {
       return plain(http::status::internal_server_error, "internal error\n");
@@ -140,6 +190,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void answer(Code failed) {
+    shared_->waiting.remove(this);
     bool keep = false;
     if (failed && failed.category() == boost::system::system_category())
       return;  // the connection is closed
@@ -154,7 +205,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       response_ = plain(http::status::bad_request, "not understood\n");
     } else {
       response_ = respond();
-      keep = parser_->get().keep_alive();
+      keep = parser_->get().keep_alive() && !events_;
     }
     response_.set("Content-Security-Policy",
                   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -164,15 +215,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
     response_.set("Referrer-Policy", "no-referrer");
     response_.set(http::field::cache_control, "no-store");
     response_.keep_alive(keep);
-    response_.prepare_payload();
+    if (!events_) response_.prepare_payload();
     const bool head = parser_->is_header_done() && parser_->get().method() == http::verb::head;
     stream_.expires_after(patience);
     auto done = [self = shared_from_this(), keep](Code write_failed, std::size_t /*bytes*/) {
       if (!write_failed && keep) return self->read();
+      if (!write_failed && self->events_) return self->stream_events();
       Code ignored;
       self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     };
-    if (head) {
+    if (head || events_) {
       head_.emplace(response_);
       http::async_write_header(stream_, *head_, std::move(done));
     } else {
@@ -180,8 +232,53 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  void stream_events() {
+    stream_.expires_never();
+    written_ = Clock::now();
+    // Completes if the client closes the connection or sends anything, which it must not.
+    stream_.socket().async_read_some(
+        asio::buffer(received_), [self = shared_from_this()](Code /*failed*/, std::size_t /*n*/) {
+          self->close();
+          self->timer_.cancel();
+        });
+    send_events();
+  }
+
+  void send_events() {
+    if (!writing_) {
+      try {
+        text_ = events_();
+      } catch (...) {
+        return close();
+      }
+      if (text_.empty() && Clock::now() - written_ > heartbeat) text_ = ":\n\n";
+      if (!text_.empty()) {
+        writing_ = true;
+        written_ = Clock::now();
+        asio::async_write(stream_.socket(),
+                          asio::buffer(text_),
+                          [self = shared_from_this()](Code /*failed*/, std::size_t /*n*/) {
+                            self->writing_ = false;
+                          });
+      }
+    } else if (Clock::now() - written_ > patience) {
+      return close();  // a client that does not read
+    }
+    timer_.expires_after(event_interval);
+    timer_.async_wait([self = shared_from_this()](Code failed) {
+      if (!failed && self->stream_.socket().is_open()) self->send_events();
+    });
+  }
+
+  using Clock = std::chrono::steady_clock;
   beast::tcp_stream stream_;
   std::shared_ptr<Shared> shared_;
+  asio::steady_timer timer_;
+  std::function<std::string()> events_;
+  std::string text_;
+  std::array<char, 1> received_{};
+  bool writing_ = false;
+  Clock::time_point written_;
   beast::flat_buffer buffer_{most_header_bytes};
   std::optional<http::request_parser<http::empty_body>> parser_;
   Response response_;
@@ -199,7 +296,7 @@ std::string refusal(const HttpOptions& options) {
 class HttpServer::State {
  public:
   State(const HttpOptions& options, Handler handler)
-      : shared_(std::make_shared<Shared>(Shared{options, std::move(handler), 0})),
+      : shared_(std::make_shared<Shared>(Shared{options, std::move(handler)})),
         acceptor_(context_),
         pause_(context_) {}
   State(const State&) = delete;
@@ -226,12 +323,12 @@ class HttpServer::State {
     step([&] { fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC); });
     step([&] { acceptor_.set_option(tcp::acceptor::reuse_address(true), failed); });
     step([&] { acceptor_.bind(endpoint, failed); });
-    step([&] { acceptor_.listen(most_connections, failed); });
+    step([&] { acceptor_.listen(options.most_connections, failed); });
     if (failed) {
       return "cannot listen on " + options.host + ":" + std::to_string(options.port) + ": " +
              failed.message();
     }
-    port_ = acceptor_.local_endpoint(failed).port();
+    shared_->port = acceptor_.local_endpoint(failed).port();
     return {};
   }
 
@@ -253,7 +350,7 @@ class HttpServer::State {
             }
           } catch (...) {  // an error of one client must not stop the server
           }
-          std::this_thread::sleep_for(pause);
+          std::this_thread::sleep_for(shared_->options.pause);
         }
       }};
     } catch (...) {
@@ -263,7 +360,7 @@ class HttpServer::State {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  [[nodiscard]] std::uint16_t port() const { return port_; }
+  [[nodiscard]] std::uint16_t port() const { return shared_->port; }
 
  private:
   void accept() {
@@ -278,8 +375,11 @@ class HttpServer::State {
       }
       accept();  // first, so that an error of this client does not stop accepting
       fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
-      if (shared_->connections < most_connections)  // close connections above the limit
-        std::make_shared<Connection>(std::move(socket), shared_)->read();
+      if (shared_->connections >= shared_->options.most_connections) {
+        if (shared_->waiting.empty()) return;  // closes the new connection
+        shared_->waiting.front()->close();     // a slow client must not lock out the others
+      }
+      std::make_shared<Connection>(std::move(socket), shared_)->read();
     });
   }
 
@@ -288,7 +388,6 @@ class HttpServer::State {
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   std::thread thread_;
-  std::uint16_t port_ = 0;
 };
 
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -1,7 +1,19 @@
 // Curves over the run: the mean of each bucket of steps as a line, its lowest and highest value as a band.
+// Its legend sets styles in markup, which the policy of the page forbids; charts have their own.
+Dygraph.PLUGINS = Dygraph.PLUGINS.filter(plugin => plugin !== Dygraph.Plugins.Legend);
 const charts = [];
 let axis = "step";
 let window_ = null;
+// Functions that draw again in other colors.
+const redraws = new Set();
+const forgetCharts = () => {
+  for (const {graph} of charts) graph.destroy();
+  charts.length = 0;
+  redraws.clear();
+  axis = kept("axis") === "time" ? "time" : "step";
+  const [low, high] = kept("zoom").split(",").map(Number);
+  window_ = low < high ? [low, high] : null;
+};
 
 // On an axis, ticks are round: fewer digits do.
 const onAxis = {
@@ -20,7 +32,7 @@ const shown = {
 };
 onAxis["TFLOP/s"] = value => shown["TFLOP/s"](value).replace(/\.0+(?= )/, "");
 const curveNames = {mfu: "MFU", hfu: "HFU", tokens_per_second: "tokens/s", samples_per_second: "samples/s",
-  step_seconds: "step time", tflops_per_device: "model FLOP/s", "memory_bytes.rss": "process",
+  step_seconds: "step time", loss: "loss", tflops_per_device: "model FLOP/s", "memory_bytes.rss": "process",
   "memory_bytes.device": "device, allocated", "memory_bytes.device_reserved": "device, reserved"};
 const curveColours = {hfu: "second", "memory_bytes.device": "second", "memory_bytes.device_reserved": "good"};
 const curveColor = curve => curve.field.startsWith("phases.") ? curve.field.slice(7) : curveColours[curve.field] || "accent";
@@ -175,52 +187,67 @@ const look = curves => ({
   gridLineColor: color("line"), axisLineColor: color("line"),
 });
 
+const highestOf = ({timeline, curves, marks}, small) => {
+  const plotHeight = (small ? 150 : 260) - 25;
+  const room = 1.06 * plotHeight / (plotHeight - laneHeight * Math.min(6, lanesOf(marks)));
+  return room * Math.max(...(stacks(curves) ? timeline.step.map((_, i) => curves.reduce((sum, curve) => sum + curve.mean[i], 0))
+    : curves.flatMap(curve => curve.high.filter(known)))) || 1;
+};
+const lowestOf = ({curves}) => Math.min(0, ...(stacks(curves) ? [] : curves.flatMap(curve => curve.low.filter(known))));
+// One chart: its nodes, draw() to show it once they are in the page, update() for newer data.
 const chart = (timeline, curves, {title, small = false, last = false, marks = [], starts = []}) => {
   const legend = h("div", {class: "legend"});
   const element = h("div", {class: ["chart", small && "small", last && "last"].filter(Boolean).join(" "), role: "img", "aria-label": title + " over time"});
   const format = onAxis[curves[0].unit] || shown[curves[0].unit] || si;
-  const plotHeight = (small ? 150 : 260) - 25;
-  const room = 1.06 * plotHeight / (plotHeight - laneHeight * Math.min(6, lanesOf(marks)));
-  const highest = room * Math.max(...(stacks(curves) ? timeline.step.map((_, i) => curves.reduce((sum, curve) => sum + curve.mean[i], 0))
-    : curves.flatMap(curve => curve.high.filter(known))));
+  const one = {legend, title, timeline, curves, last, marks, starts};
   const draw = () => {
-    const one = {legend, title, timeline, curves, last};
     fillLegend(one, null);
     one.graph = new Dygraph(element, rowsOf(timeline, curves), {
       ...look(curves), labels: ["x", ...curves.map(curve => curve.field)], ...(stacks(curves) ? {stackedGraph: true, fillAlpha: 0.8, strokeWidth: 0.5} : {customBars: true, fillAlpha: 0.14, strokeWidth: 1.6}),
       pointSize: 2.5, highlightCircleSize: 4, gridLineWidth: 1, axisLineWidth: 1, drawAxesAtZero: false,
       legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8, drawHighlightPointCallback: drawPointer,
-      valueRange: [0, highest || 1], xlabel: last ? axisName() : undefined, xLabelHeight: 16,
+      valueRange: [lowestOf(one), highestOf(one, small)], dateWindow: window_, xlabel: last ? axisName() : undefined, xLabelHeight: 16,
       axes: {y: {labelsKMG2: curves[0].unit === "bytes", axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 32 : 40},
              x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: ticks}},
       underlayCallback: (canvas, area, self) => {
         canvas.save();
-        drawStarts(timeline, starts, canvas, area, self);
-        drawReach(timeline, curves, canvas, self);
+        drawStarts(one.timeline, one.starts, canvas, area, self);
+        drawReach(one.timeline, one.curves, canvas, self);
         canvas.restore();
       },
       plugins: [{activate: () => ({didDrawChart: ({drawingContext, dygraph}) => {
         drawingContext.save();
-        drawMarks(timeline, marks, drawingContext, dygraph.getArea(), dygraph);
+        drawMarks(one.timeline, one.marks, drawingContext, dygraph.getArea(), dygraph);
         drawingContext.restore();
       }})}],
       highlightCallback: (event, x, dots, row) => pointAt(one.graph, row),
       unhighlightCallback: () => pointAt(one.graph, null),
       zoomCallback: (low, high) => {
         window_ = one.graph.isZoomed("x") ? [low, high] : null;
+        keep("zoom", window_ ? window_.map(value => Number(value.toPrecision(8))).join(",") : "");
         for (const other of charts) if (other !== one) other.graph.updateOptions({dateWindow: window_});
         pointAt(one.graph, null);
       },
     });
     charts.push(one);
   };
-  return {nodes: [legend, element], draw};
+  const update = (newer, newCurves, newMarks, newStarts) => {
+    Object.assign(one, {timeline: newer, curves: newCurves, marks: marks.length ? newMarks : [], starts: newStarts});
+    one.graph.updateOptions({file: rowsOf(newer, newCurves), valueRange: [lowestOf(one), highestOf(one, small)]});
+    if (one.graph.getSelection() < 0) fillLegend(one, null);
+  };
+  return {nodes: [legend, element], draw, update, shape: [title, ...curves.map(curve => curve.field), Boolean(marks.length)]};
 };
 
-const redraw = () => { for (const {graph, curves} of charts) graph.updateOptions(look(curves)); };
+const redraw = () => {
+  for (const {graph, curves} of charts) graph.updateOptions(look(curves));
+  for (const draw of redraws) draw();
+};
 const setAxis = name => {
   axis = name;
   window_ = null;
+  keep("axis", name === "step" ? "" : name);
+  keep("zoom", "");
   for (const {graph, timeline, curves, last} of charts)
     graph.updateOptions({file: rowsOf(timeline, curves), dateWindow: null, xlabel: last ? axisName() : undefined});
   pointAt(null, null);

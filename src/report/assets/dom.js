@@ -74,3 +74,9 @@ const table = (columns, rows, stacks) => h("div", {class: "scroll"}, h("table", 
   h("thead", {}, h("tr", {}, columns.map(([name, side]) => h("th", {class: side, scope: "col"}, name)))),
   h("tbody", {}, rows.map(({cells, mark}) =>
     h("tr", {class: mark}, cells.map((cell, i) => h("td", {class: columns[i][1], "data-name": columns[i][0]}, cell)))))));
+// Replaces parts of the page without taking the focus from the element that has it.
+const keepFocus = change => {
+  const {id} = document.activeElement || {};
+  change();
+  if (id && document.activeElement.id !== id) (document.getElementById(id) || document.body).focus({preventScroll: true});
+};

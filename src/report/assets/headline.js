@@ -9,7 +9,7 @@ const showHead = data => {
   const {headline, run} = data;
   const span = known(headline.first_unix)
     ? date(headline.first_unix) + ", " + duration(headline.last_unix - headline.first_unix) : null;
-  document.title = "MFU " + text(headline.mfu, percent) + " · " + visible(run.model || "flopmeter report");
+  document.title = "MFU " + text(headline.mfu, percent) + " · " + visible(run.model || "flopmeter");
   const facts = ["flopmeter", run.model, run.device && run.device.name, run.world_size > 1 ? run.world_size + " ranks" : null, span];
   const line = h("p", {class: "run"});
   facts.filter(Boolean).forEach((fact, i) => line.append(i ? " · " : "", i === 1 && run.model ? h("b", {}, fact) : h("span", {}, fact)));
@@ -22,7 +22,7 @@ const showHead = data => {
     ["train steps", whole(headline.train_steps)],
     ["goodput", text(headline.goodput, percent)],
   ].filter(([, value]) => value !== "n/a");
-  document.getElementById("head").append(
+  document.getElementById("head").replaceChildren(
     line,
     h("h1", {}, "MFU " + text(headline.mfu, percent)),
     h("p", {class: "lead"}, leadText(data)),

@@ -49,7 +49,7 @@ const budgetSection = data => {
   const parts = budget.map(line => h("span", {title: `${line.text} ${percent(line.share)}, ${duration(line.seconds)}`, style: {flex: line.share + " 1 0", background: `var(--${shadeOf(line.cause)})`}}));
   const rest = h("span", {title: "saved", style: {flex: "0 1 0", background: "transparent"}});
   const result = h("p", {class: "note after"});
-  const chosen = new Set();
+  const chosen = new Set(kept("fix").split(",").map(rule => findings.findIndex(finding => finding.rule === rule)).filter(i => i >= 0));
   const draw = () => {
     const fixes = what_ifs.filter((_, i) => chosen.has(i));
     const {left, total: then, factor} = withFixes(budget, fixes);
@@ -59,9 +59,15 @@ const budgetSection = data => {
     result.textContent = fixes.length ? `With ${fixes.length > 1 ? "these fixes" : "this fix"}: ${times(total / then)}, step ${duration(then / headline.train_steps)}` +
       (known(headline.mfu) ? ", " + mfuThen(useful * factor / then, named) : "") + "." : "";
   };
+  const choose = (i, on) => {
+    on ? chosen.add(i) : chosen.delete(i);
+    keep("fix", [...chosen].map(fix => findings[fix].rule).join(","));
+    draw();
+  };
   const switches = findings.map((finding, i) => Object.keys(what_ifs[i].savings).length ? h("label", {class: "what-if"},
-    h("input", {type: "checkbox", onchange: event => { event.target.checked ? chosen.add(i) : chosen.delete(i); draw(); }}),
+    h("input", {type: "checkbox", id: "fix-" + finding.rule, checked: chosen.has(i) ? "" : null, onchange: event => choose(i, event.target.checked)}),
     ` ${words(finding.rule)}: ${times(finding.speedup)}`) : null).filter(Boolean);
+  draw();
   return section(title, `All train steps, ${duration(total)}. Every nanosecond belongs to one cause; the share of useful math is MFU.`,
     h("div", {class: "stack", role: "img", "aria-label": "time by cause"}, parts, rest),
     switches.length ? h("p", {class: "note"}, "What if: ", switches) : null, result,
@@ -100,27 +106,6 @@ const operationsSection = ({profile}) => {
     profile.ops.map(row => ({cells: [h("code", {}, breakable(shortOp(row.name))), whole(row.calls),
       cell(row.flops ? unit(row.flops, "FLOP") : null, row.flops / flops, row.flops / flops, "accent"),
       cell(duration(row.seconds), row.share, (row.share || 0) / most, "second")]})), true));
-};
-
-const ranksSection = ({ranks}) => {
-  if (ranks.count < 2) return null;
-  const off = cell => cell.step_seconds / ranks.median_seconds - 1;
-  const scale = Math.max(0.05, ...ranks.strip.map(cell => Math.abs(off(cell))));
-  const shown_ = cell => ({height: 50 * Math.abs(off(cell)) / scale + "%", [off(cell) < 0 ? "top" : "bottom"]: "50%"});
-  const each = Math.ceil(ranks.count / ranks.strip.length);
-  const all = ranks.rows.length === ranks.count;
-  const signed = ratio => (ratio < 0 ? "−" : "+") + points(Math.abs(ratio)) + " %";
-  return section(whole(ranks.count) + " ranks",
-    `Time that a rank spends on its own work in a step, against the median of ${duration(ranks.median_seconds)}` +
-    (each > 1 ? `; each bar is the slowest of ${each} ranks` : "") + ". The whole job runs at the pace of the slowest.",
-    h("div", {class: "strip-box"},
-      h("div", {class: "strip-axis"}, h("span", {}, signed(scale)), h("span", {}, "median"), h("span", {}, signed(-scale))),
-      h("div", {class: ranks.strip.length > 200 ? "strip many" : "strip", role: "img", "aria-label": "own time by rank against the median"}, ranks.strip.map(cell =>
-        h("span", {title: `rank ${cell.rank}: ${duration(cell.step_seconds)}, ${signed(off(cell))}`}, h("i", {class: cell.slow ? "slow" : null, style: shown_(cell)}))))),
-    all ? null : h("p", {class: "note"}, `The ${ranks.rows.length} slowest:`),
-    table([["rank", "r"], ["own time per step", "r"], ["against median", "r"], ["MFU", "r"], ["waiting for data", "r"], ["communication", "r"], ["peak memory", "r"], ["steps", "r"], ["last step", "r"], ["lost records", "r"]],
-      ranks.rows.map(row => ({mark: row.slow ? "slow" : null, cells: [String(row.rank), duration(row.step_seconds), signed(off(row)), text(row.mfu, percent),
-        text(row.data_share, percent), text(row.communication_share, percent), text(row.memory_peak_bytes, bytes), whole(row.steps), whole(row.last_step), whole(row.dropped_records)]}))));
 };
 
 const configurationSection = data => {

@@ -1,53 +1,68 @@
-// Puts the page together.
-const data = JSON.parse(document.getElementById("data").textContent);
-// A mark belongs to the finding of its rule; of those that hold at the same time each gets a lane.
-data.marks.forEach((mark, i) => {
-  mark.number = (data.findings || []).findIndex(finding => finding.rule === mark.rule) + 1;
-  const taken = data.marks.slice(0, i).filter(other => other.first_step <= mark.last_step && other.last_step >= mark.first_step).map(other => other.lane);
-  for (mark.lane = 0; taken.includes(mark.lane);) ++mark.lane;
+// Opens the view that the address names, and keeps it up to date.
+const embedded = document.getElementById("data");
+const source = embedded ? frozenSource([].concat(JSON.parse(embedded.textContent))) : serverSource();
+
+let view = null;
+const viewOf = path => path[0] === "runs" ? runsView() : path[0] === "compare" ? compareView(path[1].split(",")) : runView(path);
+const refresh = async () => {
+  const wanted = view;
+  try {
+    const data = await wanted.load();
+    if (view === wanted) wanted.show(data);
+  } catch (error) {
+    // If the server does not answer, the page stays as it is.
+    if (view === wanted && (error.status || !source.live)) document.getElementById("page").replaceChildren(missing(error.message));
+    if (!error.status && source.live && !(error instanceof TypeError)) throw error;
+  }
+};
+let opened = null;
+const open_ = () => {
+  const path = address().path.length ? address().path : source.start;
+  if (view && path.join("/") === opened) return;
+  opened = path.join("/");
+  forgetCharts();
+  for (const id of ["head", "page", "foot"]) document.getElementById(id).replaceChildren();
+  showBar(path);
+  view = viewOf(path);
+  if (view.first) view.first();
+  scrollTo(0, 0);
+  return refresh();
+};
+
+// The bar of the dashboard: the way back to the list, exports, and whether the server answers.
+const status_ = h("span", {class: "status", role: "status"});
+const showBar = path => {
+  if (!source.live) return;
+  const bar = document.getElementById("bar");
+  bar.hidden = false;
+  const run = path[0] === "run" ? path[1] : null;
+  bar.replaceChildren(h("a", {href: "#/runs"}, "Runs"),
+    run && path[2] ? h("a", {href: "#/run/" + run}, "All ranks") : "",
+    run && !path[2] ? h("a", {href: `/api/run/${run}/curves.csv`, download: ""}, "CSV") : "",
+    run && !path[2] ? h("a", {href: `/api/run/${run}/page.html`, download: ""}, "Save page") : "", status_);
+};
+
+addEventListener("hashchange", open_);
+addEventListener("keydown", event => {
+  if (event.key !== "/" || /INPUT|TEXTAREA/.test(event.target.tagName)) return;
+  event.preventDefault();
+  source.live && view && !document.getElementById("search") ? location.hash = "#/runs" : (document.getElementById("search") || document.body).focus();
 });
-showHead(data);
-const {timeline} = data;
-const curve = field => timeline.curves.find(one => one.field === field && one.mean.some(known));
-const has = (...fields) => fields.map(curve).filter(Boolean);
-const pictures = [];
-const picture = (curves, options) => {
-  if (!curves.length) return [];
-  const made = chart(timeline, curves, options);
-  pictures.push(made);
-  return made.nodes;
-};
-
-const main = document.getElementById("page");
-const utilization = has("hfu", "mfu");  // the last is drawn on top
-const work = utilization.length ? utilization : has("tflops_per_device");
-const speed = has("tokens_per_second").concat(curve("tokens_per_second") ? [] : has("samples_per_second"));
-const pace = has("step_seconds");
-const parts = data.phases.map(phase => curve("phases." + phase.name)).filter(Boolean).reverse();  // the first lies on the ground
-const memory = has("memory_bytes.device_reserved", "memory_bytes.device", "memory_bytes.rss");
-const starts = data.run.starts.slice(1).filter(({step}) => known(step));
-const overTime = () => {
-  if (!timeline.step.length) return section("Over time", null, missing("No train step is recorded yet."));
-  const many = timeline.steps_per_bucket > 1;
-  const hint = [many ? `Line: mean of ${whole(timeline.steps_per_bucket)} steps; band and strokes: lowest to highest.` : null,
-    data.ranks.count > 1 && !many ? "Line: mean of the ranks; band and strokes: lowest to highest." : null,
-    data.marks.length ? "Red lines: where a finding held." : null, starts.length ? "Dashed: the run began again." : null];
-  return h("section", {},
-    h("div", {class: "bar-head"}, h("h2", {}, work === utilization ? "MFU and throughput over time" : "Throughput over time"), axisSwitch()),
-    h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all.")),
-    ...picture(work, {title: utilization.length > 1 ? "Share of peak" : utilization.length ? "MFU" : "Model FLOP/s per device", marks: data.marks, starts}),
-    ...picture(speed, {title: speed.length && speed[0].field === "samples_per_second" ? "Samples per second" : "Tokens per second", small: true, starts}),
-    ...picture(pace, {title: "Step time", small: true, last: !parts.length, starts}),
-    ...picture(parts, {title: "Mean step by phase", small: true, last: true, starts}));
-};
-main.append(...[budgetSection(data), findingsSection(data), overTime(), h("div", {class: "pair"}, phasesSection(data), dtypesSection(data)),
-  rooflineSection(data), operationsSection(data), ranksSection(data),
-  memory.length ? section("Memory", null, ...picture(memory, {title: memory.length > 1 ? "Held by" : "Resident memory of the process", small: true, last: true, starts})) : null,
-  configurationSection(data)].filter(Boolean));
-for (const one of pictures) one.draw();
-document.getElementById("foot").append("Written by flopmeter " + data.version + " on " + date(data.written_unix) + ". Charts by dygraphs.");
-
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+open_();
+
+// At most one request per second, and none for a page that is not visible.
+let due = null;
+let behind = false;
+const refreshSoon = () => {
+  behind = document.hidden;
+  if (due || behind) return;
+  due = setTimeout(async () => { await refresh(); due = null; }, 1000);
+};
+addEventListener("visibilitychange", () => { if (!document.hidden && behind) refreshSoon(); });
+source.subscribe(ids => { if (view.changedBy(ids)) refreshSoon(); }, connected => {
+  status_.textContent = connected ? "" : "The server does not answer. Trying again.";
+});
 
 // Paper has its own width and is never dark, so charts are drawn for it.  A canvas of a new size prints empty: its image does not.
 const forPaper = printing => {

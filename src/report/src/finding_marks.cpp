@@ -9,12 +9,14 @@
 namespace flopmeter {
 namespace {
 
+constexpr std::int64_t looks_per_window = 64;
+constexpr std::size_t widest_window = 512;
 constexpr double least_share = 0.03;  ///< of the time; less is not worth a mark
 
 }  // namespace
 
 FindingMarks::FindingMarks(Evidence about, std::size_t window)
-    : evidence_(std::move(about)), profiles_(evidence_.profiles), window_(window) {
+    : evidence_(std::move(about)), window_(window) {
   evidence_.steps.clear();
   evidence_.totals.reset();
   evidence_.ranks.clear();
@@ -25,13 +27,16 @@ void FindingMarks::add(const StepRecord& record) {
   if (evidence_.steps.size() >= window_) look();
 }
 
-std::vector<FindingMark> FindingMarks::finish() {
+void FindingMarks::settle() {
   if (evidence_.steps.size() >= window_ / 2) look();
-  return std::move(marks_);
+  evidence_.steps = {};
+  evidence_.profiles = {};
+  profiles_ = {};
 }
 
 void FindingMarks::look() {
   ++looks_;
+  if (looks_ % looks_per_window == 0) window_ = std::min(2 * window_, widest_window);
   const double begin = evidence_.steps.front().time_unix;
   const double end = evidence_.steps.back().time_unix;
   evidence_.profiles = profiles_;

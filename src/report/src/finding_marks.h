@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace flopmeter {
@@ -24,12 +25,16 @@ struct FindingMark {
 /// Takes the records of one rank in order.
 class FindingMarks {
  public:
-  /// `about` gives peaks and profiles; `window` is how many steps are looked at together.
+  /// `about` gives peaks; `window` is how many steps are looked at together, more in a long run.
   FindingMarks(Evidence about, std::size_t window);
 
   void add(const StepRecord& record);
+  /// Profiles for the records to come.
+  void set_profiles(std::vector<OpProfile> profiles) { profiles_ = std::move(profiles); }
+  /// Looks at the records that do not fill a window, and frees their memory and the profiles.
+  void settle();
   /// Findings, in order of the steps.
-  std::vector<FindingMark> finish();
+  [[nodiscard]] const std::vector<FindingMark>& marks() const { return marks_; }
 
  private:
   void look();

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "finding_marks.h"
-#include "read_streams.h"
+#include "report_data.h"
 #include "report_diagnosis.h"
 
+#include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/catalog/convention.h>
 #include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/report.h>
-#include <flopmeter/report/run_overview.h>
-#include <flopmeter/runstore/record_stream.h>
 #include <flopmeter/runstore/run_metadata_json.h>
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
+#include <limits>
 #include <map>
 #include <set>
-#include <system_error>
 
 namespace flopmeter {
 namespace {
 
 constexpr std::size_t most_rank_rows = 64;
 constexpr std::size_t most_rank_bars = 600;
+constexpr std::size_t most_map_rows = 128;
+constexpr std::size_t all_ranks = std::numeric_limits<std::size_t>::max();
 
 /// Six digits are more than a picture shows.
 void write_short(JsonWriter& json, double value) {
@@ -38,25 +37,19 @@ std::optional<std::string> known(const std::string& text) {
 }
 
 /// When the run began and each time it began again, with the step that it began with.
-void write_starts(JsonWriter& json, const RunDirectory& run) {
-  std::map<std::string, std::string> first_stream;  // of those with a stamp
-  for (const RankFile& file : run.files) first_stream.try_emplace(file.stamp, file.path);
+void write_starts(JsonWriter& json, const RunIndex& index) {
   json.key("starts").begin_array();
-  for (const auto& [stamp, path] : first_stream) {
-    const auto first = RecordReader{path}.next();
-    json.begin_object()
-        .field("stamp", stamp)
-        .field("step", first ? std::optional{first->step} : std::nullopt)
-        .end_object();
-  }
+  for (const auto& [stamp, step] : index.starts())
+    json.begin_object().field("stamp", stamp).field("step", step).end_object();
   json.end_array();
 }
 
-void write_run(JsonWriter& json, const RunDirectory& run) {
+void write_run(JsonWriter& json, const RunIndex& index) {
+  const RunDirectory& run = index.run();
   const RunMetadata& about = run.metadata;
   const Convention* convention = find_convention(about.convention);
   json.key("run").begin_object().field("directory", run.path).field("run_id", known(about.run_id));
-  write_starts(json, run);
+  write_starts(json, index);
   json.field("model", known(about.model))
       .field("mode", known(about.mode))
       .field("convention", known(about.convention));
@@ -222,6 +215,13 @@ void write_ranks(JsonWriter& json,
   for (const RankFigures& rank : judged) {
     if (rank.verdict != Verdict::normal) slow.insert(rank.rank);
   }
+  double newest = 0;
+  for (const auto& [rank, totals] : ranks) newest = std::max(newest, totals.steps.last_unix);
+  // Compared with the other ranks, not the clock: a finished run is not silent.
+  const auto silent = [newest](const StepTotals& totals) {
+    const double step = totals.step_seconds().value_or(Seconds{}).value;
+    return newest - totals.last_unix > std::max(30.0, 10 * step);
+  };
   using Row = std::pair<int, const RankTotals*>;
   std::vector<Row> rows;
   std::vector<double> own;
@@ -262,6 +262,7 @@ void write_ranks(JsonWriter& json,
         .field("last_step", totals->steps.last_step)
         .field("step_seconds", own_seconds(totals->steps))
         .field("slow", slow.contains(rank))
+        .field("silent", silent(totals->steps))
         .field("mfu", totals->steps.mfu())
         .field("data_share", totals->steps.phase_share(Phase::data))
         .field("communication_share", totals->steps.phase_share(Phase::communication))
@@ -286,32 +287,44 @@ void write_marks(JsonWriter& json, const std::vector<FindingMark>& marks) {
   json.end_array();
 }
 
-/// How many steps to look at together: a twentieth of the run, within what a look can use.
-std::size_t steps_a_look(const RunDirectory& run, int rank) {
-  constexpr std::uintmax_t bytes_a_record = 1200;
-  std::uintmax_t bytes = 0;
-  for (const RankFile& file : run.files_of(rank)) {
-    std::error_code code;
-    const auto size = std::filesystem::file_size(file.path, code);
-    if (!code) bytes += size;
-  }
-  return std::clamp<std::size_t>(bytes / bytes_a_record / 20, 20, 512);
+void write_rank_map(JsonWriter& json, const RankMap::Picture& picture) {
+  json.begin_object()
+      .field("first_step", picture.first_step)
+      .field("column_steps", picture.column_steps)
+      .field("ranks_per_row", picture.ranks_per_row);
+  const auto write_rows = [&](std::string_view name, const auto& rows, auto write) {
+    json.key(name).begin_array();
+    for (const auto& row : rows) {
+      json.begin_array();
+      for (const auto& value : row) write(value);
+      json.end_array();
+    }
+    json.end_array();
+  };
+  json.key("first_ranks").begin_array();
+  for (const int rank : picture.first_ranks) json.value(rank);
+  json.end_array();
+  write_rows("rows", picture.rows, [&](const std::optional<double>& seconds) {
+    seconds ? write_short(json, *seconds) : void(json.null());
+  });
+  write_rows("slowest", picture.slowest, [&](int rank) { json.value(rank); });
+  json.end_object();
 }
 
-}  // namespace
+/// Content of a document.
+struct Shown {
+  const RunIndex& index;
+  const RunOverview& overview;
+  Evidence evidence;
+  std::vector<FindingMark> marks;
+  std::optional<int> rank;
+};
 
-Result<std::string> report_json(const std::string& directory, const ReportOptions& options) {
-  auto run = open_run(directory);
-  if (!run) return run.error();
-  const int first_rank = run->files.empty() ? 0 : run->files.front().rank;
-  const Evidence evidence = read_evidence(*run);
-  const Result<Diagnosis> diagnosis = diagnose(evidence);
-  FindingMarks marks{evidence, steps_a_look(*run, first_rank)};
-  RunOverview overview;
-  const std::int64_t damaged = read_streams(*run, [&](const StepRecord& record) {
-    overview.add(record);
-    if (record.rank == first_rank) marks.add(record);
-  });
+std::string document(const Shown& shown, const ReportOptions& options) {
+  const RunIndex& index = shown.index;
+  const RunDirectory& run = index.run();
+  const RunOverview& overview = shown.overview;
+  const Result<Diagnosis> diagnosis = diagnose(shown.evidence);
   const StepTotals all = overview.all();
   std::string text;
   JsonWriter json{text};
@@ -320,22 +333,95 @@ Result<std::string> report_json(const std::string& directory, const ReportOption
       .field("mfu", all.mfu())
       .field("goodput", all.goodput())
       .field("version", options.version)
-      .field("written_unix", options.written_unix);
-  write_run(json, *run);
-  write_headline(json, overview, all, run->metadata);
+      .field("written_unix", options.written_unix)
+      .field("rank", shown.rank);
+  write_run(json, index);
+  write_headline(json, overview, all, run.metadata);
   write_timeline(json, overview.timeline);
   write_phases(json, all);
   write_dtypes(json, all);
-  write_ranks(json, overview.ranks, evidence.ranks);
+  write_ranks(json, overview.ranks, shown.evidence.ranks);
+  json.key("rank_map");
+  write_rank_map(json, index.rank_map().picture(0, shown.rank ? 0 : all_ranks, most_map_rows));
   write_diagnosis(json, diagnosis);
-  write_op_profile(json, evidence.profiles);
-  write_marks(json, marks.finish());
+  write_op_profile(json, shown.evidence.profiles);
+  write_marks(json, shown.marks);
   json.key("notes").begin_array();
-  if (!run->note.empty()) json.value(run->note);
-  if (damaged > 0)
-    json.value(grouped(damaged) + " damaged lines of the record streams were passed over.");
+  if (!run.note.empty()) json.value(run.note);
+  if (index.damaged_lines() > 0)
+    json.value(grouped(index.damaged_lines()) +
+               " damaged lines of the record streams were passed over.");
   json.end_array().end_object();
   return text;
+}
+
+}  // namespace
+
+std::string report_json(const RunIndex& index, const ReportOptions& options) {
+  return document({index, index.overview(), index.evidence(), index.marks(), std::nullopt},
+                  options);
+}
+
+std::optional<std::string> rank_json(const RunIndex& index,
+                                     int rank,
+                                     const ReportOptions& options) {
+  constexpr std::size_t most_records = 10'000;
+  if (!index.overview().ranks.contains(rank)) return std::nullopt;
+  RunOverview overview;
+  for (const StepRecord& record : read_window(index.run(), rank, most_records, true))
+    overview.add(record);
+  Evidence evidence = read_evidence(
+      index.run(), {.rank = rank, .totals = overview.all(), .ranks = std::vector<RankFigures>{}});
+  return document({index, overview, std::move(evidence), {}, rank}, options);
+}
+
+std::string rank_map_json(const RunIndex& index,
+                          std::optional<long long> first_rank,
+                          std::optional<long long> ranks) {
+  const auto bounded = [](long long value) {
+    return std::clamp<long long>(value, 0, std::numeric_limits<int>::max());
+  };
+  std::string text;
+  JsonWriter json{text};
+  write_rank_map(
+      json,
+      index.rank_map().picture(static_cast<int>(bounded(first_rank.value_or(0))),
+                               ranks ? static_cast<std::size_t>(bounded(*ranks)) : all_ranks,
+                               most_map_rows));
+  return text;
+}
+
+std::string curves_csv(const Timeline& timeline) {
+  std::string text = "first_step,last_step,time_unix";
+  for (const Field* field : timeline.curves()) {
+    for (const std::string_view kind : {"mean", "low", "high"})
+      text.append(",").append(full_name(*field)).append("_").append(kind);
+  }
+  text += "\n";
+  for (const auto& [index, bucket] : timeline.buckets()) {
+    text += std::to_string(bucket.first_step) + "," + std::to_string(bucket.last_step) + "," +
+            fixed(bucket.time_unix, 3);
+    for (const ValueSpread& spread : bucket.spreads) {
+      if (spread.count == 0) {
+        text += ",,,";
+        continue;
+      }
+      for (const double value : {*spread.mean(), spread.low, spread.high})
+        text += "," + shortest(value);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+Result<std::string> report_json(const std::string& directory, const ReportOptions& options) {
+  RunIndex index{directory};
+  for (bool more = true; more;) {
+    const auto read = index.advance();
+    if (!read) return read.error();
+    more = *read;
+  }
+  return report_json(index, options);
 }
 
 }  // namespace flopmeter

@@ -7,12 +7,14 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::array<std::string_view, 17> curves = {"mfu",
+constexpr std::array<std::string_view, 20> curves = {"mfu",
                                                      "hfu",
                                                      "tflops_per_device",
                                                      "tokens_per_second",
                                                      "samples_per_second",
                                                      "step_seconds",
+                                                     "loss",
+                                                     "tokens",
                                                      "memory_bytes.rss",
                                                      "memory_bytes.device",
                                                      "memory_bytes.device_reserved",
@@ -23,6 +25,7 @@ constexpr std::array<std::string_view, 17> curves = {"mfu",
                                                      "phases.communication",
                                                      "phases.checkpoint",
                                                      "phases.evaluation",
+                                                     "phases.generation",
                                                      "phases.other"};
 
 }  // namespace
@@ -43,7 +46,7 @@ double own_seconds(const StepTotals& totals) {
   return totals.steps == 0 ? 0 : (totals.seconds - waited) / static_cast<double>(totals.steps);
 }
 
-RunOverview::RunOverview() : timeline(curves) {}
+RunOverview::RunOverview(std::size_t most_buckets) : timeline(curves, most_buckets) {}
 
 void RunOverview::add(const StepRecord& record) {
   ranks[record.rank].add(record);

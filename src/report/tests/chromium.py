@@ -80,7 +80,7 @@ class Chromium:
 
 
 class Page:
-    """One file in one tab; collects console messages and external requests."""
+    """A file or an address in one tab; collects console messages and external requests."""
 
     def __init__(self, browser, path, width, height, dark):
         self.browser = browser
@@ -92,7 +92,7 @@ class Page:
             self.ask(f"{domain}.enable")
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        self.address = path.resolve().as_uri()
+        self.address = path if isinstance(path, str) else path.resolve().as_uri()
         started = time.monotonic()
         self.ask("Page.navigate", url=self.address)
         end = started + TIMEOUT
@@ -113,6 +113,16 @@ class Page:
         result = self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
+
+    def wait(self, expression, seconds=TIMEOUT):
+        """Waits until an expression is true; returns its value."""
+        end = time.monotonic() + seconds
+        while True:
+            value = self.evaluate(expression)
+            if value:
+                return value
+            assert time.monotonic() < end, f"{expression} does not become true: {self.evaluate('document.body.innerText')[:2000]}"
+            time.sleep(0.1)
 
     def complaints(self):
         """Console errors and warnings, exceptions, and what the browser itself logs."""

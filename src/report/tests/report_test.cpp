@@ -104,7 +104,7 @@ TEST(ReportPage, refers_to_nothing_outside) {
   const std::string page = report_page("{}");
   const auto has = [&](const char* text) { return page.find(text) != std::string::npos; };
   EXPECT_FALSE(has("sourceMappingURL"));
-  for (const char* mark : {"{{style}}", "{{data}}", "{{library}}", "{{script}}"})
+  for (const char* mark : {"{{policy}}", "{{style}}", "{{data}}", "{{scripts}}"})
     EXPECT_FALSE(has(mark));
   EXPECT_TRUE(has("default-src 'none'"));
   EXPECT_TRUE(has("Permission is hereby granted"));

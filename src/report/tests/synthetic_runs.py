@@ -45,13 +45,13 @@ def write_stream(path, records):
             file.write(json.dumps(one, separators=(",", ":")) + "\n")
 
 
-def noisy(step, rank=0, seed=7):
+def noisy(step, rank=0, seed=7, **more):
     """A believable step: some noise, a slow drift, an occasional stall of the loader."""
     chance = random.Random(step * 100_003 + rank + seed)
     stalled = chance.random() < 0.004
     mfu = 0.43 + 0.02 * math.sin(step / 400) + chance.gauss(0, 0.008) - (0.25 if stalled else 0)
     return record(step, rank, max(0.02, mfu), seconds=0.5 * (1.03 if rank == 3 else 1) * (1 + (1.2 if stalled else 0)),
-                  data_share=0.4 if stalled else 0.06)
+                  data_share=0.4 if stalled else 0.06, **more)
 
 
 def starved(step):

@@ -151,7 +151,7 @@ def test_what_is_pointed_at_shows_in_all_charts(browser, eight):
             return [box.x + graph.toDomXCoord(150), box.y + 100]; })()""")
         page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         legends = page.evaluate("charts.map(one => one.legend.innerText)")
-        assert len(legends) == 5 and all("step 150" in legend for legend in legends)
+        assert len(legends) == 6 and all("step 150" in legend for legend in legends)
         page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
         assert not any("step 150" in legend for legend in page.evaluate("charts.map(one => one.legend.innerText)"))
         assert page.complaints() == []
@@ -167,7 +167,7 @@ def test_restarts_are_shown(browser, flopmeter, tmp_path):
     page = browser.open(tmp_path / "report.html")
     try:
         assert page.complaints() == []
-        assert page.evaluate("[starts.length, starts[0].step, data.headline.train_steps]") == [1, 80, 200]
+        assert page.evaluate("[charts[0].starts.length, charts[0].starts[0].step, view.data.headline.train_steps]") == [1, 80, 200]
         assert "20231115_080000 from step 80" in text(page) and "the run began again" in text(page)
     finally:
         page.close()
@@ -181,7 +181,7 @@ def test_long_run_opens_at_once_with_its_spikes(browser, flopmeter, tmp_path, st
     flopmeter("report", tmp_path, "-o", tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 2 << 20
     # The color of the picture at a step and height, or some pixels away.
-    ink = """(() => {{ const {{graph}} = charts[0], at = timeline.step[timeline.last_step.findIndex(last => last >= {0})];
+    ink = """(() => {{ const {{graph, timeline}} = charts[0], at = timeline.step[timeline.last_step.findIndex(last => last >= {0})];
         const [x, y] = [graph.toDomXCoord(at) + {2}, graph.toDomYCoord({1})].map(Math.round);
         return Math.max(...graph.hidden_.getContext('2d').getImageData(x - 1, y, 3, 1).data); }})()"""
     opened = []
@@ -190,11 +190,11 @@ def test_long_run_opens_at_once_with_its_spikes(browser, flopmeter, tmp_path, st
         opened.append(page.seconds)
         try:
             assert page.complaints() == []
-            low, high = page.evaluate("[Math.min(...curve('mfu').low), Math.max(...curve('mfu').high)]")
+            low, high = page.evaluate("(mfu => [Math.min(...mfu.low), Math.max(...mfu.high)])(curveOf(view.data.timeline)('mfu'))")
             assert (low, high) == (0.01, 0.97)
             for spike, inside in ((steps // 3 + 1, 0.13), (steps // 2 + 7, 0.83)):
                 assert page.evaluate(ink.format(spike, inside, 0)) > 0 == page.evaluate(ink.format(spike, inside, 6))
-            assert page.evaluate("data.headline.train_steps") == steps
+            assert page.evaluate("view.data.headline.train_steps") == steps
         finally:
             page.close()
     assert min(opened) < 2

@@ -35,15 +35,6 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-/// Whether a process still writes the file: writers hold a lock on it.
-bool is_live(const std::string& path) {
-  const int fd = open_regular_file(path);
-  if (fd < 0) return false;
-  const bool live = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(fd);
-  return live;
-}
-
 std::string new_run_id() {
   std::random_device device;
   constexpr std::string_view hex = "0123456789abcdef";
@@ -74,7 +65,7 @@ std::optional<EarlierRun> earlier_run(const std::string& directory, int rank) {
     const auto file = RunLayout::parse_records(*name);
     if (!file || file->rank != rank) continue;
     const std::string path = directory + "/" + *name;
-    if (is_live(path)) return std::nullopt;
+    if (has_writer(path)) return std::nullopt;
     std::string text = read_tail(path, tail_bytes).value_or("");
     // Text after the last line end was cut off when the process ended.
     for (std::size_t end = text.rfind('\n'); end != std::string::npos; end = text.rfind('\n')) {
@@ -102,12 +93,20 @@ void delete_old_starts(const std::string& directory, int keep) {
   int surplus = static_cast<int>(starts.size()) - keep;
   for (const auto& [stamp, paths] : starts) {
     if (surplus-- <= 0) break;
-    if (std::any_of(paths.begin(), paths.end(), is_live)) continue;
+    if (std::any_of(paths.begin(), paths.end(), has_writer)) continue;
     for (const std::string& path : paths) unlink(path.c_str());
   }
 }
 
 }  // namespace
+
+bool has_writer(const std::string& path) {
+  const int fd = open_regular_file(path);
+  if (fd < 0) return false;
+  const bool live = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(fd);
+  return live;
+}
 
 StartedRun start_run(RunContext& run, double unix_seconds, int most_starts) {
   const auto stored = read_run_metadata(run.directory);

@@ -8,12 +8,15 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 namespace flopmeter {
 
 struct EvidenceOptions {
   std::optional<int> rank{};           ///< only this one; empty: all ranks
   std::optional<std::size_t> steps{};  ///< only the newest records; empty: the whole run
+  std::optional<StepTotals> totals{};  ///< known already: not read again
+  std::optional<std::vector<RankFigures>> ranks{};  ///< the same
 };
 
 /// Evidence of a stored run.  Ranks are compared by their newest 200 train steps.

@@ -4,6 +4,7 @@
 // loopback unless a token protects it, and limits the resources of each client.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,15 +22,23 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body{};
+  std::string file_name{};  ///< under which a browser saves the body; empty: it shows it
+  /// Makes the response a stream of server-sent events: called twice a second for the text to send
+  /// next, which may be empty.
+  std::function<std::string()> events{};
 };
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: a free port
-  std::string
-      token{};  ///< clients must send "Authorization: Bearer <token>"; needed beyond the loopback
+  /// Clients must send it as "Authorization: Bearer <token>", or once as "?token=<token>", which
+  /// sets a cookie.  Needed beyond the loopback.
+  std::string token{};
   std::vector<std::string>
       host_names{};  ///< names that clients may use in addition to localhost, 127.0.0.1, and [::1]
+  int most_connections = 32;  ///< half of them for event streams
+  /// After each batch of 8 events; bounds the CPU time that clients take from a training process.
+  std::chrono::milliseconds pause{5};
 };
 
 /// Why `options` are refused: an address other than loopback requires a token. Empty if they are

@@ -32,7 +32,8 @@ double own_seconds(const StepTotals& totals);
 /// Takes the records of all ranks in any order.  Averages cover train steps only.
 class RunOverview {
  public:
-  RunOverview();
+  /// Curves have at most `most_buckets` points.
+  explicit RunOverview(std::size_t most_buckets = 2000);
 
   void add(const StepRecord& record);
 

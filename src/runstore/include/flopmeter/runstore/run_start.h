@@ -27,4 +27,8 @@ struct StartedRun {
 /// remain (0: all remain).  Files that a process still writes are never deleted.
 StartedRun start_run(RunContext& run, double unix_seconds, int most_starts);
 
+/// Whether a process still writes the file: writers hold a lock on it.  Takes a shared lock for a
+/// moment, so call it on a file that is not empty: its writer, if any, has the lock already.
+bool has_writer(const std::string& path);
+
 }  // namespace flopmeter

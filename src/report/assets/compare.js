@@ -1,0 +1,131 @@
+// The comparison of 2 to 8 runs.
+const runShades = ["accent", "second", "good", "optimizer", "data", "communication", "checkpoint", "other"];
+const nameOf = (data, i) => data.run.model || data.run.run_id || "run " + (i + 1);
+const labelsOf = documents => documents.map((data, i) => {
+  const folder = (data.run.directory || "").split("/").filter(Boolean).slice(-1)[0];
+  return folder || nameOf(data, i);
+});
+const runKey = i => h("i", {class: "key", style: {background: `var(--${runShades[i]})`}});
+
+// Where each bucket of a run lies on the axis.
+const placesOf = ({timeline, run}, by) => {
+  if (by === "step") return timeline.step;
+  if (by === "time") return timeline.time.map(time => time - timeline.time[0]);
+  const tokens = curveOf(timeline)("tokens");
+  if (!tokens) return timeline.step.map(() => null);
+  let sum = 0;  // of all ranks; steps without a record count as the mean of their bucket
+  return tokens.mean.map((mean, i) => sum += (mean || 0) * (timeline.last_step[i] - timeline.step[i] + 1) * (run.data_parallel || 1));
+};
+// Rows of [place, value of each run]; a run has values at its own places only.
+const overlay = (documents, field, by) => {
+  const rows = new Map();
+  documents.forEach((data, i) => {
+    const curve = curveOf(data.timeline)(field);
+    if (!curve) return;
+    const places = placesOf(data, by);
+    places.forEach((place, j) => {
+      if (!known(place) || !known(curve.mean[j])) return;
+      if (!rows.has(place)) rows.set(place, Array(documents.length).fill(null));
+      rows.get(place)[i] = curve.mean[j];
+    });
+  });
+  return [...rows].sort((a, b) => a[0] - b[0]).map(([place, values]) => [place, ...values]);
+};
+const overlayChart = (documents, labels, field, title, by) => {
+  const rows = overlay(documents, field, by);
+  if (!rows.length) return null;
+  const unit_ = documents.map(({timeline}) => curveOf(timeline)(field)).find(Boolean).unit;
+  const format = onAxis[unit_] || shown[unit_] || si;
+  const legend = h("div", {class: "legend"});
+  const element = h("div", {class: "chart small", role: "img", "aria-label": title});
+  const fill = values => legend.replaceChildren(h("h3", {}, title), ...labels.map((label, i) =>
+    h("span", {}, runKey(i), label, values && known(values[i]) ? [" ", h("b", {}, (shown[unit_] || si)(values[i]))] : null)));
+  const draw = () => {
+    fill(null);
+    const numbers = rows.flatMap(row => row.slice(1).filter(known));
+    const graph = new Dygraph(element, rows, {
+      labels: ["x", ...labels.map((label, i) => i + label)], colors: labels.map((_, i) => color(runShades[i])), connectSeparatedPoints: true,
+      strokeWidth: 1.6, gridLineColor: color("line"), axisLineColor: color("line"), legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8,
+      valueRange: [Math.min(0, ...numbers), 1.06 * Math.max(...numbers) || 1], dateWindow: window_, drawHighlightPointCallback: drawPointer,
+      axes: {y: {axisLabelWidth: 74, axisLabelFormatter: value => format(value), pixelsPerLabel: 32},
+             x: {axisLabelWidth: 84, axisLabelFormatter: value => by === "time" ? duration(value).replace(/\.0+ | 0+ (s|min)$/, " ") : si(value), drawGrid: false}},
+      highlightCallback: (event, x, dots, row) => {
+        const near = i => { for (let j = row; j >= 0; --j) if (known(rows[j][i + 1])) return rows[j][i + 1]; return null; };
+        fill(labels.map((_, i) => near(i)));
+      },
+      unhighlightCallback: () => fill(null),
+      zoomCallback: (low, high) => {
+        window_ = graph.isZoomed("x") ? [low, high] : null;
+        keep("zoom", window_ ? window_.map(value => Number(value.toPrecision(8))).join(",") : "");
+        for (const other of charts) if (other.graph !== graph) other.graph.updateOptions({dateWindow: window_});
+      },
+    });
+    charts.push({graph, legend, curves: [], overlay: true});
+    redraws.add(() => graph.updateOptions({colors: labels.map((_, i) => color(runShades[i])), gridLineColor: color("line"), axisLineColor: color("line")}));
+  };
+  return {nodes: [legend, element], draw};
+};
+
+// Time per step by cause, one column for each run. All bars have one scale.
+const budgetsSection = (documents, labels) => {
+  const usable = documents.filter(({budget}) => budget && budget.length);
+  if (!usable.length) return section("Where the time goes", null, missing("No run has a time budget."));
+  const perStep = (data, cause) => {
+    const line = (data.budget || []).find(one => one.cause === cause);
+    return line ? line.seconds / data.headline.train_steps : 0;
+  };
+  const names = new Map(usable.flatMap(({budget}) => budget.map(({cause, text: name}) => [cause, name])));
+  const total = data => (data.budget || []).reduce((sum, line) => sum + line.seconds, 0) / data.headline.train_steps;
+  const longest = Math.max(...usable.map(total));
+  const causes = [...names.keys()].sort((a, b) => Math.max(...usable.map(data => perStep(data, b))) - Math.max(...usable.map(data => perStep(data, a))));
+  const change = (data, cause) => documents.length === 2 && data === documents[1] ? perStep(data, cause) - perStep(documents[0], cause) : null;
+  const cell = (data, cause) => {
+    const seconds = perStep(data, cause), difference = change(data, cause);
+    return [seconds ? duration(seconds) : "–", known(difference) && Math.abs(difference) > 0.01 * longest ? h("small", {}, (difference < 0 ? "−" : "+") + duration(Math.abs(difference))) : null];
+  };
+  return section("Where the time goes", "Time of a mean step by cause. All bars have the same scale: a shorter bar is a faster step.",
+    documents.map((data, i) => h("div", {class: "budget-row"}, h("span", {}, runKey(i), labels[i]),
+      h("div", {class: "stack", role: "img", "aria-label": "time by cause, " + visible(labels[i])}, (data.budget || []).map(line =>
+        h("span", {title: `${line.text} ${duration(line.seconds / data.headline.train_steps)} per step, ${percent(line.share)}`, style: {flex: line.seconds / data.headline.train_steps / longest + " 1 0", background: `var(--${shadeOf(line.cause)})`}})),
+        h("span", {style: {flex: 1 - total(data) / longest + " 1 0", background: "transparent"}})),
+      h("span", {class: "num"}, duration(total(data))))),
+    table([["cause", ""], ...labels.map(label => [label, "r"])], causes.map(cause => ({cells: [h("span", {}, h("i", {class: "key", style: {background: `var(--${shadeOf(cause)})`}}), names.get(cause)), ...documents.map(data => cell(data, cause))]}))));
+};
+
+const figuresSection = (documents, labels, ids) => {
+  const rows = [["MFU", data => text(data.headline.mfu, percent)], ["mean step", data => text(data.headline.step_seconds, duration)],
+    ["tokens per second", data => text(data.headline.tokens_per_second, whole)], ["samples per second", data => text(data.headline.samples_per_second, value => fixed(value, 2))],
+    ["train steps", data => whole(data.headline.train_steps)], ["model", data => data.run.model || "n/a"], ["device", data => data.run.device.name || "n/a"],
+    ["ranks", data => whole(data.ranks.count)], ["largest finding", data => data.findings && data.findings.length ? data.findings[0].summary : "none"]];
+  return section("Side by side", null, table([["", ""], ...labels.map(label => [label, "r wrap"])],
+    rows.map(([name, show]) => ({cells: [name, ...documents.map(show)]})).concat([{cells: ["", ...ids.map(id => h("a", {href: "#/run/" + id}, "open"))]}])));
+};
+
+const compareAxes = ["step", "time", "tokens"];
+const compareView = ids => {
+  let documents = [];
+  const draw = () => {
+    const zoom = window_;
+    forgetCharts();
+    window_ = zoom;
+    const by = compareAxes.includes(kept("axis")) ? kept("axis") : "step";
+    const labels = labelsOf(documents);
+    const made = [["mfu", "MFU"], ["tokens_per_second", "Tokens per second"], ["step_seconds", "Step time"], ["loss", "Loss"]]
+      .map(([field, title]) => overlayChart(documents, labels, field, title, by)).filter(Boolean);
+    const choose = name => { keep("axis", name === "step" ? "" : name); keep("zoom", ""); window_ = null; draw(); };
+    const switch_ = h("div", {class: "switch", role: "group", "aria-label": "horizontal axis"}, compareAxes.map(name =>
+      h("button", {type: "button", id: "axis-" + name, "aria-pressed": String(by === name), onclick: () => choose(name)}, "by " + name)));
+    document.title = "Comparison of " + documents.length + " runs";
+    keepFocus(() => {
+      document.getElementById("head").replaceChildren(h("h1", {class: "list-title"}, `Comparison of ${documents.length} runs`));
+      document.getElementById("page").replaceChildren(figuresSection(documents, labels, ids), budgetsSection(documents, labels),
+        h("section", {}, h("div", {class: "bar-head"}, h("h2", {}, "Over the run"), switch_), ...made.flatMap(one => one.nodes)));
+      for (const one of made) one.draw();
+    });
+  };
+  return {
+    load: () => Promise.all(ids.map(id => source.load(["run", id]))),
+    changedBy: changed => ids.some(id => changed.includes(id)),
+    show: data => { documents = data; draw(); },
+  };
+};

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The data of the page: the same for a file and for the dashboard.
+#pragma once
+
+#include "run_index.h"
+
+#include <flopmeter/report/report.h>
+
+#include <optional>
+#include <string>
+
+namespace flopmeter {
+
+/// The document of one run ("flopmeter.report/2").
+std::string report_json(const RunIndex& index, const ReportOptions& options);
+
+/// The same of one rank and its newest 10,000 records; empty if the run does not have the rank.
+std::optional<std::string> rank_json(const RunIndex& index, int rank, const ReportOptions& options);
+
+/// The own time of ranks over the run, slowest rank of each row.
+std::string rank_map_json(const RunIndex& index,
+                          std::optional<long long> first_rank,
+                          std::optional<long long> ranks);
+
+/// The curves as a table: one line for each bucket of steps.
+std::string curves_csv(const Timeline& timeline);
+
+}  // namespace flopmeter
