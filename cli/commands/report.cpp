@@ -37,7 +37,7 @@ Exit run(const Options& options) {
   const std::string page = report_page(*json);
   if (options.output == "-") return print(page);
   if (const auto written = replace_file(options.output, page); !written)
-    return refuse(written.error());
+    return refuse({ErrorCode::io_error, written.error().message});
   return print(printable(options.output) + ": open it in a browser\n");
 }
 

@@ -79,7 +79,7 @@ std::function<Exit()> set_up(Arguments& app) {
 extern constinit const Command command_serve{
     .name = "serve",
     .help = "Serve a live dashboard of all runs below a directory",
-    .order = 12,
+    .order = 13,
     .set_up = set_up};
 
 }  // namespace flopmeter

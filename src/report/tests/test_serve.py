@@ -411,7 +411,7 @@ def test_comparison_has_budgets_side_by_side_and_three_axes(browser, server):
         for axis in ("step", "time", "tokens"):
             page.evaluate(f"document.getElementById('axis-{axis}').click()")
             ends.append(page.evaluate("charts[0].graph.xAxisExtremes()[1]"))
-        assert ends[0] < ends[1] < ends[2]
+        assert ends[0] == pytest.approx(400, rel=0.01) and ends[1] == pytest.approx(260, rel=0.01) and ends[2] > 1e6
         assert page.complaints() == []
     finally:
         page.close()
