@@ -73,10 +73,13 @@ class Integration:
         return {**self.__dict__, "_window": None, "_patches": [], "monitor": None}
 
     def start(self, output_directory: str | os.PathLike[str], *, model_hooks: bool = True, step: int | None = None, **arguments: Any) -> None:
-        """Start a monitor whose first step is ``step``; ``arguments`` are the framework's, those of the callback win."""
+        """Start a monitor whose first step is ``step``; ``arguments`` are the framework's, those of the callback win.
+
+        The framework's own log shows the metrics, so the console is off unless the callback gets ``console=True``.
+        """
         self.stop()
         steps = StepSource(policy="framework", model_hooks=model_hooks, loader_hook=True)
-        options = {"wandb": False, "steps": steps, **arguments, **self._options}
+        options = {"console": False, "wandb": False, "steps": steps, **arguments, **self._options}
         self.monitor = Monitor(self._directory or run_directory(output_directory), **options)
         self._window = Window(self.monitor)
         self.emit("loop_begin", step=step)

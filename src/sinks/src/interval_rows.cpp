@@ -44,8 +44,12 @@ std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
   const bool is_first = !previous_step_;
   const std::int64_t before = previous_step_.value_or(record.step > 0 ? record.step - 1 : 0);
   previous_step_ = record.step;
+  if (!row_unix_) row_unix_ = record.time_unix - record.step_seconds.value;
   const bool ends = floor_div(record.step, interval) != floor_div(before, interval);
-  return ends || (is_first && run_.first_row) ? rest() : std::nullopt;
+  if (!ends && !(is_first && run_.first_row)) return std::nullopt;
+  if (record.time_unix - *row_unix_ < least_seconds_) return std::nullopt;
+  row_unix_ = record.time_unix;
+  return rest();
 }
 
 std::optional<IntervalRow> IntervalRows::rest() {

@@ -45,7 +45,9 @@ constexpr bool is_step(StepTag tag) {
 /// Not thread-safe.
 class IntervalRows {
  public:
-  explicit IntervalRows(RunContext run) : run_(std::move(run)) {}
+  /// Two rows are at least `least_seconds` apart.
+  explicit IntervalRows(RunContext run, double least_seconds = 0)
+      : run_(std::move(run)), least_seconds_(least_seconds) {}
 
   /// The row that this step completes: steps that pass a multiple of the log interval do.
   std::optional<IntervalRow> add(const StepRecord& record);
@@ -56,6 +58,8 @@ class IntervalRows {
   [[nodiscard]] IntervalRow row() const;
 
   RunContext run_;
+  double least_seconds_;
+  std::optional<double> row_unix_;  ///< of the previous row, or the begin of the first step
   StepRecord last_;
   FieldMeans means_;
   StepTotals totals_;  ///< of the interval

@@ -100,7 +100,10 @@ TEST_P(Golden, output_equals_the_stored_file) {
   RunContext run = sample_run(directory.path());
   run.breakdown = name == "breakdown";
   const bool console = plugin->name == "console";
-  if (console) testing::internal::CaptureStdout();
+  if (console) {
+    testing::internal::CaptureStdout();
+    run.directory = "logs/run";  // named in the text
+  }
   auto sink = plugin->make(run, console ? "stdout" : directory.path() + "/out");
   ASSERT_TRUE(sink) << sink.error().message;
   if (name != "empty") {
@@ -147,6 +150,83 @@ std::vector<Case> cases() {
 INSTANTIATE_TEST_SUITE_P(Formats, Golden, testing::ValuesIn(cases()), [](const auto& param) {
   return std::string{param.param.plugin->name} + "_" + param.param.name;
 });
+
+/// Text that the console prints in `use`.
+template <class Use>
+std::string console_text(Use use) {
+  const SinkPlugin* const* plugin = nullptr;
+  for (const SinkPlugin* const& each : sink_plugins()) {
+    if (each->name == "console") plugin = &each;
+  }
+  testing::internal::CaptureStdout();
+  auto sink = (*plugin)->make(sample_run("logs/run"), "stdout");
+  EXPECT_TRUE(sink);
+  use(**sink);
+  return testing::internal::GetCapturedStdout();
+}
+
+std::size_t count(const std::string& text, std::string_view part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+TEST(Console, prints_at_most_one_line_in_ten_seconds) {
+  const std::string text = console_text([](Sink& sink) {
+    for (std::int64_t step = 1; step <= 1000; ++step) {
+      StepRecord record = sample_step(step);
+      record.time_unix = 1e9 + 0.05 * static_cast<double>(step);  // 50 s in total
+      ASSERT_TRUE(sink.write(record));
+    }
+  });
+  EXPECT_GE(count(text, "flopmeter  step "), 4U) << text;
+  EXPECT_LE(count(text, "flopmeter  step "), 5U) << text;
+}
+
+TEST(Console, prints_each_finding_once_and_only_if_it_is_worth_one_percent) {
+  Finding large;
+  large.rule = "data_loading";
+  large.summary = "the steps wait for data";
+  large.recommendation = "raise num_workers";
+  large.share = 0.5;
+  Finding small = large;
+  small.rule = "evaluation";
+  small.share = 0.004;
+  const std::string text = console_text([&](Sink& sink) {
+    ASSERT_TRUE(sink.write(sample_step(1)));
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(sink.found({large, small}));
+      ASSERT_TRUE(sink.found({}));
+    }
+  });
+  EXPECT_EQ(count(text, "data_loading, 50.0 % of the time: the steps wait for data"), 1U) << text;
+  EXPECT_EQ(count(text, "evaluation"), 0U) << text;
+}
+
+TEST(Console, ends_with_at_most_five_lines) {
+  std::vector<Finding> findings(7);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    findings[i].rule = "rule_" + std::to_string(i);
+    findings[i].share = 0.1;
+  }
+  const std::string text = console_text([&](Sink& sink) {
+    ASSERT_TRUE(sink.write(sample_step(1)));
+    ASSERT_TRUE(sink.finish(findings));
+  });
+  EXPECT_EQ(count(text, "\n"), 1U + 5U) << text;
+  EXPECT_EQ(count(text, "\nflopmeter  "), 5U) << text;
+}
+
+TEST(Console, scales_the_unit_of_small_rates) {
+  const std::string text = console_text([&](Sink& sink) {
+    StepRecord record = sample_step(1);
+    record.model_flops = Flops{850'000'000};
+    ASSERT_TRUE(sink.write(record));
+    ASSERT_TRUE(sink.finish({}));
+  });
+  EXPECT_EQ(count(text, "3.40 GFLOP/s"), 1U) << text;
+}
 
 TEST(PerfMetrics, the_table_has_the_columns_of_flagscale_first) {
   setenv("TZ", "UTC", 1);
