@@ -41,11 +41,21 @@ def megatron_flops(a, batch):
     else:
         d = get("kv_channels", h // n)
         groups = get("num_query_groups", n) if get("group_query_attention", False) else n
-        projections = h * (n * d + 2 * groups * d) + n * d * h
+        projections = h * (n * d * (2 if get("attention_output_gate", False) else 1) + 2 * groups * d) + n * d * h
         core = 2 * n * d
-    attention = (layers + mtp) * (6 * tokens * projections + 3 * pairs * core)
+    linear = 0
+    if get("experimental_attention_variant", None):
+        every = a.linear_attention_freq
+        linear = sum(every) if isinstance(every, list) else sum((i + 1) % every != 0 for i in range(layers + mtp))
+        keys, values = a.linear_num_key_heads * a.linear_key_head_dim, a.linear_num_value_heads * a.linear_value_head_dim
+        inside = h * (2 * keys + 2 * values + 2 * a.linear_num_value_heads) + a.linear_conv_kernel_dim * (2 * keys + values)
+        delta_net = inside + 4 * values * a.linear_value_head_dim + h * values
+    attention = (layers + mtp - linear) * (6 * tokens * projections + 3 * pairs * core)
+    attention += linear * 6 * tokens * delta_net if linear else 0
     mlp = 6 * tokens * h * gate * a.ffn_hidden_size * dense
     width = get("moe_ffn_hidden_size", a.ffn_hidden_size) * get("moe_router_topk", 0)
-    experts = 6 * tokens * h * gate * (width + get("moe_shared_expert_intermediate_size", 0)) * moe
+    latent = get("moe_latent_size", 0)
+    routed = latent * gate * width + 2 * h * latent if latent else h * gate * width
+    experts = 6 * tokens * (routed + h * gate * get("moe_shared_expert_intermediate_size", 0)) * moe
     logits = 6 * tokens * h * a.padded_vocab_size * (1 + mtp)
     return attention + mlp + experts + logits + mtp * 6 * tokens * 2 * h * h

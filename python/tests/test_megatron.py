@@ -12,6 +12,15 @@ from run_records import records
 
 GQA = {"group_query_attention": True, "num_query_groups": 2}
 EXPERTS = {"num_experts": 8, "moe_router_topk": 2, "moe_ffn_hidden_size": 48}
+DELTA = {
+    "experimental_attention_variant": "gated_delta_net",
+    "linear_attention_freq": 2,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 8,
+    "linear_conv_kernel_dim": 4,
+}
 SETS = {
     "gqa": GQA,
     "mha": {},
@@ -27,6 +36,17 @@ SETS = {
     "latent without query rank": {**LATENT, "q_lora_rank": None},
     "latent experts": {**LATENT, **EXPERTS, "moe_layer_freq": [0, 1, 1, 1], "moe_shared_expert_intermediate_size": 48},
     "latent with prediction": {**LATENT, "mtp_num_layers": 1},
+    "shared expert of any width": {**EXPERTS, "moe_shared_expert_intermediate_size": 40},
+    "shared expert and wide heads": {**EXPERTS, **GQA, "kv_channels": 16, "moe_shared_expert_intermediate_size": 40},
+    "shared expert every second layer": {**EXPERTS, "moe_shared_expert_intermediate_size": 100, "moe_layer_freq": 2},
+    "experts without a gate": {**EXPERTS, "swiglu": False},
+    "prediction": {**GQA, "mtp_num_layers": 1},
+    "prediction with experts": {**EXPERTS, "mtp_num_layers": 2},
+    "output gate": {**GQA, "attention_output_gate": True},
+    "experts in a latent width": {**EXPERTS, "moe_latent_size": 16},
+    "delta nets": DELTA,
+    "delta nets by list": {**DELTA, "linear_attention_freq": [1, 0, 0, 1]},
+    "delta nets, gates, and experts": {**DELTA, **EXPERTS, "attention_output_gate": True, "moe_shared_expert_intermediate_size": 40},
 }
 
 
@@ -37,20 +57,23 @@ def arguments(more):
 @pytest.mark.parametrize("name", SETS)
 def test_flops_equal_megatrons_formula(name):
     a = arguments(SETS[name])
-    estimated = flopmeter.estimate(megatron.model_config(a), seq_len=a.seq_length, batch=3, convention="megatron")
+    mtp = True if getattr(a, "mtp_num_layers", None) else None
+    estimated = flopmeter.estimate(megatron.model_config(a), seq_len=a.seq_length, batch=3, convention="megatron", mtp=mtp)
     assert estimated["flops"]["model"] == megatron_flops(a, 3)
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({**EXPERTS, "swiglu": False}, "without --swiglu"),
+        ({**LATENT, "swiglu": False}, "without --swiglu"),
         ({"padded_vocab_size": None}, "padded_vocab_size"),
         ({**EXPERTS, "moe_layer_freq": [1]}, "1 entries for 4 layers"),
         ({**EXPERTS, "moe_layer_freq": "[1]*4"}, "parser"),
-        ({"mtp_num_layers": 1}, "mtp_num_layers without multi_latent_attention"),
-        ({**EXPERTS, "moe_latent_size": 16}, "moe_latent_size"),
-        ({"attention_output_gate": True, "is_hybrid_model": True}, "attention_output_gate, is_hybrid_model"),
+        ({**LATENT, **EXPERTS, "moe_latent_size": 16}, "moe_latent_size"),
+        ({"hybrid_layer_pattern": "M*", "is_hybrid_model": True}, "hybrid_layer_pattern, is_hybrid_model"),
+        ({**DELTA, "experimental_attention_variant": "dsa"}, "experimental_attention_variant dsa"),
+        ({**DELTA, "linear_attention_freq": [1]}, "an entry for each of 4 layers"),
+        ({"attention_output_gate": True, "window_size": (16, 0)}, "window_size together with"),
         ({"decoder_num_layers": 4}, "decoder_num_layers"),
         ({"retro_add_retriever": True}, "retro_add_retriever"),
         ({"peft_type": "lora", "lora_dim": 8}, "peft_type"),
@@ -127,11 +150,11 @@ def test_nothing_starts_without_the_flag(tmp_path):
 def test_an_unknown_model_is_monitored_without_flops(tmp_path, capsys):
     parser = megatron.add_arguments(argparse.ArgumentParser())
     flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path)]
-    monitor = megatron.initialize_perf_monitor(parser.parse_args(flags, arguments({"moe_latent_size": 16})), device="h100")
+    monitor = megatron.initialize_perf_monitor(parser.parse_args(flags, arguments({"hybrid_layer_pattern": "M*"})), device="h100")
     megatron.perf_monitor_start_iteration(1)
     megatron.perf_monitor_end_iteration(1)
     megatron.perf_monitor_end_training()
-    assert "no model for Megatron's moe_latent_size; FLOPs and MFU are empty" in capsys.readouterr().err
+    assert "no model for Megatron's hybrid_layer_pattern; FLOPs and MFU are empty" in capsys.readouterr().err
     (row,) = records(tmp_path)
     assert monitor is not None and row["tokens"] == 32
     assert (row["model_flops"], row["mfu"]) == (None, None)

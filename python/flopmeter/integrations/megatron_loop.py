@@ -141,7 +141,7 @@ class Loop:
         arguments: dict[str, Any] = {
             "model": model,
             "model_flops": "estimate" if model is not None else "framework",
-            "mtp": True if model is not None and model.get("num_nextn_predict_layers") else None,
+            "mtp": True if getattr(args, "mtp_num_layers", None) else None,
             "dtype": _dtype(args),
             "recompute": recompute,
             "attention": "eager" if getattr(args, "transformer_impl", "") == "local" else None,

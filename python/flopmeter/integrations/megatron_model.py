@@ -98,19 +98,24 @@ def _experts(args: Namespace, layers: int, dense_width: int) -> dict[str, Any]:
     }
 
 
+# Sizes of gated delta nets, with Megatron's defaults.
+_LINEAR = {
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+}
 # They change the work, and no family of the catalog has them from these arguments.
 _UNKNOWN = (
-    "attention_output_gate",
     "decoder_num_layers",
     "enable_mhc_connections",
-    "experimental_attention_variant",
     "freeze_all_layers",
     "heterogeneous_layers_config_encoded_json",
     "heterogeneous_layers_config_path",
     "hybrid_layer_pattern",
     "hybrid_override_pattern",
     "is_hybrid_model",
-    "moe_latent_size",
     "peft_type",
     "retro_add_retriever",
     "vision_pretraining",
@@ -119,8 +124,11 @@ _UNKNOWN = (
 
 def _refuse_unknown(args: Namespace) -> None:
     names = [name for name in _UNKNOWN if _get(args, name)]
-    if _get(args, "mtp_num_layers", 0) and not _get(args, "multi_latent_attention", False):
-        names.append("mtp_num_layers without multi_latent_attention")
+    variant = _get(args, "experimental_attention_variant")
+    if variant not in (None, "gated_delta_net"):
+        names.append(f"experimental_attention_variant {variant}")
+    if _get(args, "multi_latent_attention", False):
+        names += [name for name in ("attention_output_gate", "experimental_attention_variant", "moe_latent_size") if _get(args, name)]
     if hasattr(args, "freeze_ViT"):  # its parser is that of a program with a vision tower
         names.append("freeze_ViT and the vision tower")
     if str(_get(args, "tokenizer_type", "")).startswith("BertWordPiece"):  # the only difference between BERT or T5 and a GPT
@@ -150,8 +158,12 @@ def model_config(args: Namespace) -> dict[str, Any]:
     }
     experts = bool(_get(args, "num_experts", 0))
     latent = bool(_get(args, "multi_latent_attention", False))
-    if (experts or latent) and not gated:
-        raise ValueError("Megatron's arguments ask for MoE or MLA without --swiglu or --quick-geglu; the catalog has no such model")
+    if not latent and _needs_own_family(args, gated):
+        if window:
+            raise ValueError("window_size together with shared experts, MTP, output gates, or delta nets: no model of the catalog")
+        return _own_family(args, layers, width, gated)
+    if latent and not gated:
+        raise ValueError("Megatron's arguments ask for MLA without --swiglu or --quick-geglu; the catalog has no such model")
     if window and (latent or _get(args, "moe_shared_expert_intermediate_size", 0)):
         raise ValueError("window_size together with MLA or shared experts: no model of the catalog")
     if latent:
@@ -168,6 +180,59 @@ def model_config(args: Namespace) -> dict[str, Any]:
     if config["num_key_value_heads"] == config["num_attention_heads"] and config["head_dim"] * config["num_attention_heads"] == hidden:
         return config | {"model_type": "gpt_neox", "use_parallel_residual": False}
     return config | {"model_type": "phi"}
+
+
+def _needs_own_family(args: Namespace, gated: bool) -> bool:
+    """Whether no published family has this mixture, so that Megatron's own one describes it."""
+    mixed = ("attention_output_gate", "experimental_attention_variant", "moe_latent_size", "mtp_num_layers")
+    experts = bool(_get(args, "num_experts", 0))
+    return any(_get(args, name) for name in mixed) or experts and bool(not gated or _get(args, "moe_shared_expert_intermediate_size"))
+
+
+def _linear_layers(args: Namespace, layers: int) -> list[int]:
+    """1 for layers with a gated delta net: every layer but the Nth of N, or as listed."""
+    frequency = _get(args, "linear_attention_freq")
+    if isinstance(frequency, int):
+        return [int((layer + 1) % frequency != 0) for layer in range(layers)]
+    if frequency is None or len(frequency) not in (layers, layers + int(_get(args, "mtp_num_layers", 0))):
+        raise ValueError(f"linear_attention_freq is {frequency!r}: expected a number, or an entry for each of {layers} layers")
+    return [int(bool(each)) for each in frequency[:layers]]
+
+
+def _own_family(args: Namespace, layers: int, width: int, gated: bool) -> dict[str, Any]:
+    attention = _attention(args)
+    config: dict[str, Any] = {
+        "model_type": "megatron",
+        "num_layers": layers,
+        "hidden_size": int(args.hidden_size),
+        "ffn_hidden_size": width,
+        "num_attention_heads": attention["num_attention_heads"],
+        "num_query_groups": attention["num_key_value_heads"],
+        "kv_channels": attention["head_dim"],
+        "padded_vocab_size": _vocabulary(args),
+        "max_position_embeddings": int(_get(args, "max_position_embeddings", _get(args, "seq_length", 2048))),
+        "swiglu": gated,
+        "add_bias_linear": False,
+        "normalization": "RMSNorm",
+        "position_embedding_type": "rope",
+        "untie_embeddings_and_output_weights": bool(_get(args, "untie_embeddings_and_output_weights", False)),
+        "attention_output_gate": bool(_get(args, "attention_output_gate", False)),
+    }
+    if _get(args, "num_experts", 0):
+        config |= {
+            "num_experts": int(args.num_experts),
+            "moe_router_topk": int(_get(args, "moe_router_topk", 2)),
+            "moe_ffn_hidden_size": int(_get(args, "moe_ffn_hidden_size", width)),
+            "moe_shared_expert_intermediate_size": int(_get(args, "moe_shared_expert_intermediate_size", 0)),
+            "moe_latent_size": int(_get(args, "moe_latent_size", 0)),
+            "moe_layer_pattern": [int(each) for each in _moe_layers(args, layers)],
+        }
+    if _get(args, "mtp_num_layers", 0):
+        config["mtp_num_layers"] = int(args.mtp_num_layers)
+    if _get(args, "experimental_attention_variant"):
+        config |= {name: int(_get(args, name, otherwise)) for name, otherwise in _LINEAR.items()}
+        config["linear_attention_pattern"] = _linear_layers(args, layers)
+    return config
 
 
 def _no_experts(layers: int) -> dict[str, Any]:

@@ -13,10 +13,15 @@ Value moe_block(LayerBuilder& layer, Value x, const MoeBlock& spec) {
                                .bias = spec.router_bias,
                                .component = Component::router});
   if (!spec.balance.empty()) scores = layer.parameters(scores, spec.balance, spec.experts);
-  const Value inner = layer.linear(x,
+  const std::int64_t width = spec.latent > 0 ? spec.latent : spec.hidden;
+  const Value narrow =
+      spec.latent > 0
+          ? layer.linear(x, {.name = spec.latent_down, .in = spec.hidden, .out = spec.latent})
+          : x;
+  const Value inner = layer.linear(narrow,
                                    {.name = spec.gate_up,
-                                    .in = spec.hidden,
-                                    .out = 2 * spec.ffn,
+                                    .in = width,
+                                    .out = spec.gated ? 2 * spec.ffn : spec.ffn,
                                     .bias = spec.expert_bias,
                                     .experts = spec.experts,
                                     .active = spec.active,
@@ -24,17 +29,21 @@ Value moe_block(LayerBuilder& layer, Value x, const MoeBlock& spec) {
   const Value routed = layer.linear(inner,
                                     {.name = spec.down,
                                      .in = spec.ffn,
-                                     .out = spec.hidden,
+                                     .out = width,
                                      .bias = spec.expert_bias,
                                      .experts = spec.experts,
                                      .active = spec.active,
                                      .every_expert_runs = spec.every_expert_runs});
-  const Value weighed = layer.product(routed, scores);
+  Value weighed = layer.product(routed, scores);
+  if (spec.latent > 0)
+    weighed =
+        layer.linear(weighed, {.name = spec.latent_up, .in = spec.latent, .out = spec.hidden});
   if (spec.shared_ffn == 0) return weighed;
   Value shared = mlp_block(layer,
                            x,
                            {.hidden = spec.hidden,
                             .ffn = spec.shared_ffn,
+                            .gated = spec.gated,
                             .bias = spec.shared_bias,
                             .gate = spec.shared_gate_proj,
                             .up = spec.shared_up_proj,

@@ -14,14 +14,18 @@ namespace flopmeter {
 struct MoeBlock {
   std::int64_t hidden = 0;
   std::int64_t ffn = 0;
+  std::int64_t latent = 0;  ///< routed experts run in this width, between two projections; 0: none
   std::int64_t experts = 0;
   std::int64_t active = 0;
   bool every_expert_runs = false;  ///< as in transformers: see Linear
+  bool gated = true;               ///< experts have three matrices, else two
   bool router_bias = false;
   bool expert_bias = false;
   std::string_view router = "mlp.gate";
   std::string_view gate_up = "mlp.experts.gate_up_proj";
   std::string_view down = "mlp.experts.down_proj";
+  std::string_view latent_down = "mlp.fc1_latent_proj";
+  std::string_view latent_up = "mlp.fc2_latent_proj";
   std::string_view balance;     ///< name of the expert-balancing bias, if it is a parameter
   std::int64_t shared_ffn = 0;  ///< width of all shared experts; 0: none
   bool shared_bias = false;

@@ -3,7 +3,8 @@
 // A GPT described by Megatron's arguments (num_layers, ffn_hidden_size, num_query_groups, ...), as
 // in its checkpoints and published tables.  Missing arguments have Megatron's defaults: learned
 // positions, LayerNorm, biases, a plain MLP of 4 h, a tied head.
-#include "../blocks/moe_block.h"
+#include "../blocks/deepseek.h"
+#include "../blocks/recurrent_block.h"
 
 #include <flopmeter/catalog/model_family.h>
 
@@ -37,6 +38,7 @@ Decoder read(const Config& config) {
   decoder.attention.head_dim = config.size_or({"kv_channels"}, hidden / heads);
   decoder.attention.qkv_bias = bias || config.flag_or({"add_qkv_bias"}, false);
   decoder.attention.out_bias = decoder.mlp.bias = bias;
+  decoder.attention.gated = config.flag_or({"attention_output_gate"}, false);
   decoder.attention.names = {
       .q = "self_attention.linear_qkv", .k = "", .v = "", .o = "self_attention.linear_proj"};
   if (config.flag_or({"qk_layernorm"}, false)) {
@@ -62,26 +64,110 @@ Decoder read(const Config& config) {
   return decoder;
 }
 
+/// By layer: Megatron's parser makes a list of 0 and 1, or a number N (every Nth from the first).
+std::vector<bool> read_sparse(const Config& config, std::int64_t layers) {
+  std::vector<bool> sparse;
+  if (!config.has("num_experts") || layers > most_layers) return sparse;
+  const std::vector<std::int64_t> list = config.counts({"moe_layer_pattern"});
+  const std::int64_t step = config.size_or({"moe_layer_freq"}, 1);
+  for (std::int64_t i = 0; i < layers; ++i)
+    sparse.push_back(list.empty() ? i % step == 0
+                                  : list[static_cast<std::size_t>(i) % list.size()] != 0);
+  if (!list.empty() && static_cast<std::int64_t>(list.size()) != layers)
+    config.fail("key 'moe_layer_pattern' must have one entry per layer (num_layers)");
+  return sparse;
+}
+
+/// By layer: 1 for a gated delta net, 0 for attention.
+std::vector<int> read_linear(const Config& config, std::int64_t layers) {
+  std::vector<int> linear;
+  for (const std::int64_t each : config.counts({"linear_attention_pattern"}))
+    linear.push_back(each != 0 ? 1 : 0);
+  if (!linear.empty() && static_cast<std::int64_t>(linear.size()) != layers)
+    config.fail("key 'linear_attention_pattern' must have one entry per layer (num_layers)");
+  return linear;
+}
+
+MoeBlock read_moe(const Config& config, const Decoder& decoder) {
+  MoeBlock moe;
+  moe.hidden = decoder.frame.hidden;
+  moe.gated = decoder.mlp.gated;
+  moe.ffn = config.size_or({"moe_ffn_hidden_size"}, decoder.mlp.ffn);
+  moe.latent = config.count_or({"moe_latent_size"}, 0);
+  moe.router = "mlp.router";
+  moe.gate_up = "mlp.experts.linear_fc1";
+  moe.down = "mlp.experts.linear_fc2";
+  moe.shared_ffn = config.count_or({"moe_shared_expert_intermediate_size"}, 0);
+  read_experts(config, moe, {"num_experts"}, 8, 2, {"moe_router_topk"});
+  return moe;
+}
+
+/// Layers that mix experts, delta nets, and prediction.
+Model build_mixed(const Config& config, const Decoder& decoder, const std::vector<bool>& sparse) {
+  const MoeBlock moe = sparse.empty() ? MoeBlock{} : read_moe(config, decoder);
+  if (!sparse.empty() && decoder.mlp.bias)
+    config.fail("experts are known without add_bias_linear only");
+  DeltaNetBlock delta{.hidden = decoder.frame.hidden};
+  const std::vector<int> linear = read_linear(config, decoder.layers);
+  if (!linear.empty()) {
+    delta.key_heads = config.size({"linear_num_key_heads"});
+    delta.value_heads = config.size({"linear_num_value_heads"});
+    delta.d_k = config.size({"linear_key_head_dim"});
+    delta.d_v = config.size({"linear_value_head_dim"});
+    delta.kernel = config.size_or({"linear_conv_kernel_dim"}, 4);
+    check_delta_net(config, delta);
+  }
+  if (!check_sizes(config, decoder)) return {};
+  // Bits of a kind: the first is set if it has experts, the second if it is a delta net.
+  std::vector<int> kinds;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(decoder.layers); ++i)
+    kinds.push_back((!sparse.empty() && sparse[i] ? 1 : 0) + (linear.empty() ? 0 : 2 * linear[i]));
+  const DecoderFrame& frame = decoder.frame;
+  const auto decoder_layer = [&](LayerBuilder& layer, Value x, int kind) {
+    const Value a = norm(layer, x, decoder.norms.before_attention, frame.hidden, frame.norm_bias);
+    x = layer.sum(x,
+                  kind >= 2 ? delta_net_block(layer, a, delta)
+                            : attention_block(layer, a, decoder.attention));
+    const Value y = norm(layer, x, decoder.norms.before_mlp, frame.hidden, frame.norm_bias);
+    return layer.sum(x,
+                     kind % 2 == 1 ? moe_block(layer, y, moe) : mlp_block(layer, y, decoder.mlp));
+  };
+  ModelBuilder builder;
+  open_decoder(builder, frame);
+  builder.layers(decoder.layer_prefix, kinds, [&](LayerBuilder& layer, int kind) {
+    layer.output(decoder_layer(layer, LayerBuilder::input(), kind));
+  });
+  if (const std::int64_t predictions = config.count_or({"mtp_num_layers"}, 0); predictions > 0) {
+    // A prediction layer has attention, and experts if the last layer has them.
+    add_predictions(builder, decoder.layers, predictions, frame, [&](LayerBuilder& layer, Value x) {
+      return decoder_layer(layer, x, kinds.back() % 2);
+    });
+  }
+  close_decoder(builder, frame);
+  const bool any = std::find(sparse.begin(), sparse.end(), true) != sparse.end();
+  set_facts(builder.model,
+            decoder.attention,
+            decoder.layers,
+            any ? moe.ffn : decoder.mlp.ffn,
+            decoder.mlp.gated,
+            frame.vocab,
+            frame.tied);
+  if (any) {
+    builder.model.facts.experts = moe.experts;
+    builder.model.facts.experts_active = moe.active;
+  }
+  return std::move(builder.model);
+}
+
 Model build(const Config& config) {
   const Decoder decoder = read(config);
   if (config.flag_or({"multi_latent_attention"}, false))
     config.fail("key 'multi_latent_attention' is true: give the model's own config.json");
-  if (!config.has("num_experts")) return build_decoder(config, decoder);
-  if (!decoder.mlp.gated || decoder.mlp.bias)
-    config.fail("experts are known with swiglu and without add_bias_linear only");
-  SparseDecoder spec;
-  spec.base = decoder;
-  spec.moe.hidden = decoder.frame.hidden;
-  spec.moe.ffn = config.size_or({"moe_ffn_hidden_size"}, decoder.mlp.ffn);
-  spec.moe.router = "mlp.router";
-  spec.moe.gate_up = "mlp.experts.linear_fc1";
-  spec.moe.down = "mlp.experts.linear_fc2";
-  spec.moe.shared_ffn = config.count_or({"moe_shared_expert_intermediate_size"}, 0);
-  read_experts(config, spec.moe, {"num_experts"}, 8, 2, {"moe_router_topk"});
-  const std::int64_t step = config.size_or({"moe_layer_freq"}, 1);
-  for (std::int64_t i = 0; i < decoder.layers && decoder.layers <= most_layers; ++i)
-    spec.sparse.push_back(i % step == 0);
-  return build_sparse_decoder(config, spec);
+  const std::vector<bool> sparse = read_sparse(config, decoder.layers);
+  const bool mixed =
+      !sparse.empty() || config.has("mtp_num_layers") || config.has("linear_attention_pattern");
+  return mixed && config.status() ? build_mixed(config, decoder, sparse)
+                                  : build_decoder(config, decoder);
 }
 
 constexpr std::array<std::string_view, 2> types = {"megatron", "megatron-gpt"};
@@ -90,7 +176,7 @@ constexpr std::array<std::string_view, 2> types = {"megatron", "megatron-gpt"};
 
 extern constinit const ModelFamily model_megatron_gpt{
     .name = "megatron_gpt",
-    .help = "A GPT in the words of Megatron's arguments: num_layers, ffn_hidden_size, swiglu, ...",
+    .help = "A GPT in the words of Megatron's arguments: num_layers, swiglu, mtp_num_layers, ...",
     .types = types,
     .build = build,
     .random_config = {.keys = R"("swiglu": true)"},
