@@ -211,6 +211,44 @@ def test_smart_mode_knows_the_mfu_of_every_step(tmp_path):
     assert [entry["flops"] for entry in log_of(monitor)] == [pytest.approx(STEP_FLOPS)] * 3
 
 
+@pytest.mark.parametrize("mode", ["smart", "estimate"])
+def test_without_a_model_the_live_count_supplies_the_flops_of_every_step(tmp_path, train, mode):
+    monitor = TrainingMonitor(str(tmp_path), {"monitoring": {"mfu_calculation_mode": mode}})
+    for step in range(3):
+        train()
+        monitor.log_step(step, 0, 1.0, 0.5, 1e-3, attention_mask=torch.ones(4, 1 + step % 2))
+    monitor.finish()
+    assert [entry["flops"] for entry in log_of(monitor)] == [STEP_FLOPS, 2 * STEP_FLOPS, STEP_FLOPS]
+
+
+def test_without_a_model_and_a_count_one_line_states_what_is_missing(tmp_path, train, capsys):
+    monitor = TrainingMonitor(str(tmp_path), {"monitoring": {"mfu_calculation_mode": "estimate", "flops_profile_freq": 0}})
+    for step in range(2):
+        train()
+        monitor.log_step(step, 0, 1.0, 0.5, 1e-3)
+    monitor.finish()
+    assert capsys.readouterr().out.count("neither model_ref and batch_size nor a counted step are known") == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "chinese"),
+    [({"FLOPMETER_LANG": "zh"}, True), ({"LANG": "zh_CN.UTF-8"}, True), ({"FLOPMETER_LANG": "en", "LANG": "zh_CN.UTF-8"}, False), ({}, False)],
+)
+def test_lines_are_chinese_if_the_environment_is(tmp_path, train, capfd, monkeypatch, variables, chinese):
+    for name in ("FLOPMETER_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monitor = TrainingMonitor(str(tmp_path), {"monitoring": {"no_such_key": 1}})
+    train()
+    monitor.log_step(0, 0, 1.0, 0.5, 1e-3)
+    monitor.finish()
+    printed = capfd.readouterr()
+    assert ("步骤 0: 使用profiler计算MFU" in printed.out, "不使用配置中的键" in printed.out) == (chinese, chinese)
+    assert ("Step 0: MFU by profiler" in printed.out) == (not chinese)
+    assert "FLOPMETER_LANG" not in printed.err
+
+
 def test_the_log_is_valid_json_even_with_nan_and_tensors(tmp_path):
     monitor = TrainingMonitor(str(tmp_path), flops_profile_freq=0)
     assert log_of(monitor) == []

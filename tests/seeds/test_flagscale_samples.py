@@ -32,6 +32,14 @@ def test_lines_030_and_054_the_launcher_with_arguments_and_the_generated_script(
     shell(sample("s4_line030.sh"))
     shell(GENERATED)
     assert files(project / "outputs" / "logs" / "perf_monitor") == FILES
+    # FlagScale's own configurations do not have the keys: Hydra then requires a plus sign.
+    conf = project / "examples" / "aquila" / "conf" / "train" / "7b.yaml"
+    conf.write_text("system: {}\nmodel:" + conf.read_text().partition("model:")[2])
+    shutil.rmtree(project / "outputs")
+    assert "not in struct" in shell(sample("s4_line030.sh"), check=False).stderr
+    shell(sample("s4_line030.sh").replace("train.system.", "+train.system."))
+    shell(GENERATED)
+    assert files(project / "outputs" / "logs" / "perf_monitor") == FILES
 
 
 def test_lines_043_and_062_the_launcher_with_a_configuration_file(shell, project):

@@ -9,6 +9,7 @@ from typing import Any
 
 from flopmeter import _flopmeter
 from flopmeter.compat._estimate import reason
+from flopmeter.compat._language import is_chinese
 
 _BLOCKS = ("flopmeter", "monitoring", "monitor")
 
@@ -49,7 +50,8 @@ def usable(config: Any, report: Callable[[str], None]) -> dict[str, Any]:
             try:
                 _flopmeter.Options().apply_yaml(json.dumps(alone, default=str), "config")
             except ValueError as error:
-                report(f"A key of the configuration is not used: {reason(error).partition(': ')[2]}")
+                why = reason(error).partition(": ")[2]
+                report(f"不使用配置中的键：{why}" if is_chinese() else f"A key of the configuration is not used: {why}")
                 continue
             place = kept
             for name in path[:-1]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flopmeter.batch import Batch, describe
+from flopmeter.compat._language import print_line
 
 COEFFICIENT = 2.5  # multimodal models; preset params-2.5 of `flopmeter estimate`
 VISUAL_TOKENS = 576  # for an image with an unknown grid
@@ -69,7 +70,10 @@ def _visual_tokens(batch: Mapping[str, Any]) -> float | None:
         rows = [rows] if rows and not isinstance(rows[0], (list, tuple)) else rows
         return sum(int(t) * int(h) * int(w) for t, h, w in rows) / _MERGED
     except (TypeError, ValueError) as error:
-        print(f"image_grid_thw is ignored, because it does not contain rows of t, h, w: {reason(error)}")
+        print_line(
+            f"image_grid_thw is ignored, because it does not contain rows of t, h, w: {reason(error)}",
+            f"忽略 image_grid_thw：其中没有 t、h、w 的行：{reason(error)}",
+        )
         return None
 
 
@@ -108,7 +112,7 @@ def _get_actual_sequence_length(batch_example: Any) -> float:
     try:
         return float(_sequences(batch_example)[1])
     except Exception as error:
-        print(f"The sequence length is unknown: {reason(error)}")
+        print_line(f"The sequence length is unknown: {reason(error)}", f"序列长度未知：{reason(error)}")
         return 0.0
 
 
@@ -117,11 +121,14 @@ def _estimate_forward_flops(model: Any, batch_example: Any) -> float:
     try:
         sequences, length = _sequences(batch_example)
         if not sequences * length:
-            print("FLOPs cannot be estimated: the batch contains no number of tokens (input_ids, attention_mask, labels, …)")
+            print_line(
+                "FLOPs cannot be estimated: the batch contains no number of tokens (input_ids, attention_mask, labels, …)",
+                "无法估算FLOPs：批次中没有token数（input_ids、attention_mask、labels 等）",
+            )
             return 0.0
         return estimated_flops(model, sequences, length) / 3
     except Exception as error:
-        print(f"FLOPs cannot be estimated: {reason(error)}")
+        print_line(f"FLOPs cannot be estimated: {reason(error)}", f"FLOPs估算错误: {reason(error)}")
         return 0.0
 
 
@@ -141,7 +148,10 @@ def calculate_mfu(flops: float, compute_time: float, gpu_peak_flops: float) -> f
     numbers = {name: as_number(value) for name, value in given.items()}
     for name, number in numbers.items():
         if number is None or number <= 0:
-            print(f"MFU is 0, because {name} is {given[name]!r} and must be a number above 0")
+            print_line(
+                f"MFU is 0, because {name} is {given[name]!r} and must be a number above 0",
+                f"MFU为0：{name} 是 {given[name]!r}，必须是大于0的数",
+            )
             return 0.0
     work, seconds, peak = (number or 0.0 for number in numbers.values())
     return min(work / seconds / peak, 1.0)

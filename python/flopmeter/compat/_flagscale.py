@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from flopmeter.compat._estimate import reason
+from flopmeter.compat._language import print_line
 from flopmeter.estimation import estimate
 from flopmeter.integrations.flagscale import FIRST_ROW
 from flopmeter.integrations.megatron_flags import monitor_options
@@ -86,7 +87,7 @@ class ModelFLOPSCalculator:
         try:
             self._config = model_config(args)
         except ValueError as error:
-            print(f"FLOPs are unknown: {reason(error)}")
+            print_line(f"FLOPs are unknown: {reason(error)}", f"FLOPs未知：{reason(error)}")
         stated = getattr(args, "perf_model_type", "auto")
         self.model_type = stated if stated != "auto" or self._config is None else str(self._config["model_type"])
 

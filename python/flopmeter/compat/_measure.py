@@ -19,6 +19,7 @@ from flopmeter.compat._dummy import (
     without_ddp,
 )
 from flopmeter.compat._estimate import as_number, calculate_mfu, reason
+from flopmeter.compat._language import print_line
 
 
 def usual_dtype(device: Any = None) -> str:
@@ -33,11 +34,14 @@ def get_gpu_peak_flops(device: Any = None, dtype: Any = None) -> float:
         table = peaks.find_peaks(device)
         name = dtype_name(str(dtype)) if dtype is not None else usual_dtype(device)
     except Exception as error:  # unknown device or dtype
-        print(f"The peak is unknown, MFU will be 0: {reason(error)}")
+        print_line(f"The peak is unknown, MFU will be 0: {reason(error)}", f"峰值未知，MFU将为0：{reason(error)}")
         return 0.0
     peak = table.peaks.get(name)
     if peak is None:
-        print(f"The {name} peak of {table.device} is unknown ({table.source}); MFU will be 0")
+        print_line(
+            f"The {name} peak of {table.device} is unknown ({table.source}); MFU will be 0",
+            f"{table.device} 的 {name} 峰值未知（{table.source}），MFU将为0",
+        )
         return 0.0
     return peak
 
@@ -110,7 +114,10 @@ def _without_labels(model: Any, batch: dict[str, Any], measure: Callable[[], flo
         flops = measure()
     except Exception:
         raise error from None
-    print(f"FLOPs are measured without labels, because labels per token do not fit: {reason(error)}")
+    print_line(
+        f"FLOPs are measured without labels, because labels per token do not fit: {reason(error)}",
+        f"每个token一个标签不适用，测量FLOPs时不使用标签：{reason(error)}",
+    )
     return flops
 
 
@@ -122,16 +129,19 @@ def _measure_flops_with_profiler(
     ``flops_backend``: "flopmeter" counts, "torch_profiler" uses the torch profiler.
     """
     if flops_backend not in ("flopmeter", "torch_profiler"):
-        print(f"flops_backend '{flops_backend}': expected flopmeter or torch_profiler; flopmeter is used")
+        print_line(
+            f"flops_backend '{flops_backend}': expected flopmeter or torch_profiler; flopmeter is used",
+            f"flops_backend '{flops_backend}'：应为 flopmeter 或 torch_profiler；使用 flopmeter",
+        )
     measure = _by_torch_profiler if flops_backend == "torch_profiler" else _by_count
     try:
         if why := _unmeasurable(model, batch_size, seq_length):
-            print(f"FLOPs cannot be measured: {why}")
+            print_line(f"FLOPs cannot be measured: {why}", f"⚠️  Profiler无法测量FLOPs，返回0：{why}")
             return 0.0
         inner = without_ddp(model)
         parameters = list(inner.parameters())
         if not forward_only and not any(parameter.requires_grad for parameter in parameters):
-            print("No parameter is trained: only the forward pass is counted")
+            print_line("No parameter is trained: only the forward pass is counted", "没有可训练的参数：只计算前向")
         with untouched(inner):
             batch = _create_dummy_batch_for_profiling(int(batch_size), int(seq_length), parameters[0].device)
             try:
@@ -139,10 +149,10 @@ def _measure_flops_with_profiler(
             except Exception as error:
                 flops = _without_labels(inner, batch, lambda: measure(lambda: run_once(inner, batch, forward_only)), error)
         if flops <= 0:
-            print(f"{type(inner).__name__} ran no operator with a FLOP cost")
+            print_line(f"{type(inner).__name__} ran no operator with a FLOP cost", f"⚠️  Profiler无法测量FLOPs，返回0：{type(inner).__name__} 没有计FLOPs的算子")
         return flops
     except Exception as error:
-        print(f"FLOPs cannot be measured: {reason(error)}")
+        print_line(f"FLOPs cannot be measured: {reason(error)}", f"Profiler FLOPs测量错误: {reason(error)}")
         return 0.0
 
 
@@ -158,11 +168,14 @@ def mfu_of(model: Any, step_time: Any, flops: Callable[[], float]) -> float:
     try:
         seconds = as_number(step_time)
         if seconds is None or seconds <= 0:
-            print(f"MFU is 0, because step_time is {step_time!r} and must be a positive number of seconds")
+            print_line(
+                f"MFU is 0, because step_time is {step_time!r} and must be a positive number of seconds",
+                f"MFU为0：step_time 是 {step_time!r}，必须是大于0的秒数",
+            )
             return 0.0
         work = flops()
         peak = peak_of(model) if work else 0.0
         return calculate_mfu(work, seconds, peak) if peak else 0.0  # the reason was printed
     except Exception as error:
-        print(f"MFU cannot be calculated: {reason(error)}")
+        print_line(f"MFU cannot be calculated: {reason(error)}", f"Profiler MFU计算错误: {reason(error)}")
         return 0.0

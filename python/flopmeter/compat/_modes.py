@@ -9,6 +9,7 @@ from typing import Any
 
 from flopmeter.compat import _measure
 from flopmeter.compat._estimate import as_number, estimated_flops
+from flopmeter.compat._language import print_line
 
 RECALIBRATION_FREQUENCY = 1000  # calls between two measurements of a shape
 
@@ -74,7 +75,10 @@ def smart_flops(model: Any, batch_size: int, seq_length: int) -> float:
 def _estimate(model: Any, batch_size: int, seq_length: int) -> float:
     flops = estimated_flops(model, batch_size, seq_length)
     if flops <= 0:
-        print(f"MFU is 0: no FLOPs by estimate of a batch of {batch_size!r} by {seq_length!r} tokens")
+        print_line(
+            f"MFU is 0: no FLOPs by estimate of a batch of {batch_size!r} by {seq_length!r} tokens",
+            f"MFU为0：批次 {batch_size!r} × {seq_length!r} token 的FLOPs估算为0",
+        )
     return max(flops, 0.0)
 
 
@@ -94,7 +98,10 @@ _MODES: dict[str, Callable[[Any, int, int], float]] = {
 def _given(flops: Any) -> float:
     number = as_number(flops)
     if number is None or number <= 0:
-        print(f"MFU is 0, because actual_flops is {flops!r} and must be a number above 0")
+        print_line(
+            f"MFU is 0, because actual_flops is {flops!r} and must be a number above 0",
+            f"MFU为0：actual_flops 是 {flops!r}，必须是大于0的数",
+        )
         return 0.0
     return number
 
@@ -116,6 +123,9 @@ def calculate_precise_mfu(
         return _measure.mfu_of(model, step_time, lambda: _given(actual_flops))
     work = _MODES.get(measurement_mode)
     if work is None:
-        print(f"measurement_mode '{measurement_mode}': expected smart, profiler, estimate, or hybrid; MFU is 0")
+        print_line(
+            f"measurement_mode '{measurement_mode}': expected smart, profiler, estimate, or hybrid; MFU is 0",
+            f"measurement_mode '{measurement_mode}'：应为 smart、profiler、estimate 或 hybrid；MFU为0",
+        )
         return 0.0
     return _measure.mfu_of(model, step_time, lambda: work(model, batch_size, seq_length))

@@ -20,6 +20,7 @@ from flopmeter.values import as_float
 from flopmeter.compat._config import find, usable
 from flopmeter.compat._estimate import as_number, calculate_mfu, estimated_flops, reason
 from flopmeter.compat._json_log import JsonLog
+from flopmeter.compat._language import print_line
 from flopmeter.compat._measure import (
     _measure_flops_with_profiler,
     device_and_dtype,
@@ -100,7 +101,8 @@ class TrainingMonitor:
         self._monitor: Monitor | None = None
         self._wandb = WandbWriter(own_rows=False, keep_all=True)
         self._peaks: dict[tuple[Any, Any], float] = {}
-        self._found_above_one = False
+        self._found_above_one = self._reported_missing = False
+        self._counted_per_token = 0.0  # of the last counted step, for modes without a model
         self._counter: Any = None
         self._step = -1
         self._effective = 0
@@ -163,7 +165,23 @@ class TrainingMonitor:
                 flops = _measure_flops_with_profiler(model, batch_size, seq_length, flops_backend=self.flops_backend)
                 if flops > 0:
                     return passes * flops, True
-        return (float(counter.counts()["model_flops"]), True) if counter is not None and due else (0.0, False)
+        counted = float(counter.counts()["model_flops"]) if counter is not None and due else 0.0
+        if self.mode not in ("smart", "estimate"):
+            return counted, counted > 0
+        return self._live_flops(counted), counted > 0
+
+    def _live_flops(self, counted: float) -> float:
+        """The count of this step, or the last one in proportion to the tokens: without a model, nothing can be estimated."""
+        tokens = sum(batch.tokens or 0 for batch in self._batches) or len(self._batches)
+        if counted > 0:
+            self._counted_per_token = counted / tokens
+        if self._counted_per_token == 0.0 and not self._reported_missing and _is_first_rank():
+            self._reported_missing = True
+            print_line(
+                f"Mode {self.mode}: MFU is 0, because neither model_ref and batch_size nor a counted step are known",
+                f"模式 {self.mode}：MFU为0：没有 model_ref 和 batch_size，也没有计数过的步骤",
+            )
+        return self._counted_per_token * tokens
 
     def log_step(
         self,
@@ -207,7 +225,7 @@ class TrainingMonitor:
             flops, measured = self._flops(seq_length)
             mfu = self._mfu(flops, (ended - self._effective_started) / 1e9, step)
             if measured and is_first:
-                print(f"Step {step}: MFU by profiler = {mfu:.4f}")
+                print_line(f"Step {step}: MFU by profiler = {mfu:.4f}", f"🔍 步骤 {step}: 使用profiler计算MFU = {mfu:.4f}")
             self._record(step, epoch, flops, numbers, ended)
         perf = _metrics(mfu, step_time, batch)
         entry = {"step": step, "epoch": epoch, "loss": numbers[0], "grad_norm": numbers[1], "learning_rate": numbers[2]}

@@ -71,8 +71,8 @@ std::string variable_of(const OptionRow& row) {
 
 /// Variables of the project's programs and tests that are not options.
 bool is_not_an_option(std::string_view name) {
-  constexpr std::array<std::string_view, 6> others = {
-      "BIN", "EXAMPLE", "LONG", "OFFLINE", "PYTHON", "UPDATE_GOLDEN"};
+  constexpr std::array<std::string_view, 7> others = {
+      "BIN", "EXAMPLE", "LANG", "LONG", "OFFLINE", "PYTHON", "UPDATE_GOLDEN"};
   name.remove_prefix(variable_prefix.size());
   return std::find(others.begin(), others.end(), name) != others.end();
 }

@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Numbers of the rows of ten steps at an interval of two; `profiled` is no train step.
+/// Numbers of the rows of ten steps at an interval of two; `profiled` has another tag.
 std::vector<std::int64_t> rows(bool first_row, std::int64_t profiled) {
   RunContext run = sample_run("");
   run.metadata.log_interval = 2;
