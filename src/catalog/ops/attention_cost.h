@@ -12,6 +12,7 @@
 #include <flopmeter/catalog/operations.h>
 
 #include <algorithm>
+#include <array>
 
 namespace flopmeter {
 
@@ -27,6 +28,7 @@ struct AttentionPlaces {
   int causal = -1;   ///< 1: aligned at the first position or by `bottom_right`, 2: at the last
   int window = -1;   ///< keys to the left, then to the right, of a query; negative is unlimited
   int causal_window = -1;  ///< keys to the left, the query's own included; 0 is unlimited
+  int mask_program = -1;   ///< set if a function or block mask selects pairs: the rest is a bound
   bool bottom_right = false;
   bool heads_first = false;  ///< [batch, heads, length, size], else [batch, length, heads, size]
   bool backward = false;
@@ -85,7 +87,8 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
     if (q.rank != 4) return std::nullopt;
     op.pairs = batch * attention_pairs(call, at, q[length], k[length]);
   }
-  if (call.arg(at.used).is_tensor()) known = AttentionPairs::unknown;
+  if (call.arg(at.used).is_tensor() || call.arg(at.mask_program).kind != Arg::Kind::none)
+    known = AttentionPairs::unknown;
   // With a mask tensor, all pairs are computed.
   const Arg mask = call.arg(at.mask);
   if (mask.is_tensor() && mask.rank > 0 && mask.elements() > 0) known = AttentionPairs::full;
@@ -110,6 +113,60 @@ std::optional<OpCost> add_attention(const OpCall& call) {
 template <AttentionPlaces at>
 constexpr OpRule attention_rule(std::string_view name) {
   return {.name = name, .flop_cost = add_attention<at>, .dtype_argument = at.query};
+}
+
+/// The position of a parameter by its name in flash-attn, its forks, and xFormers.
+template <AttentionPlaces at>
+int attention_place(std::string_view parameter) {
+  struct Named {
+    std::string_view names;
+    int place;
+  };
+  constexpr auto second = [](int first) { return first < 0 ? -1 : first + 1; };
+  constexpr auto known = std::to_array<Named>({
+      {"q query", at.query},
+      {"k key", at.query + 1},
+      {"v value", at.query + 2},
+      {"cu_seqlens_q cu_seq_lens_q cum_seq_q", at.starts},
+      {"cu_seqlens_k cu_seqlens_kv cu_seq_lens_k cum_seq_k", second(at.starts)},
+      {"max_seqlen_q max_seq_len_q max_q", at.longest},
+      {"max_seqlen_k max_seqlen_kv max_seq_len_k max_k", second(at.longest)},
+      {"seqused_k", at.used},
+      {"block_table block_table_ page_table", at.pages},
+      {"attention_chunk", at.chunk},
+      {"causal is_causal", at.causal},
+      {"window_size_left window_left", at.window},
+      {"window_size_right window_right", second(at.window)},
+      {"mask_mod block_sparse_tensors gather_kv_indices", at.mask_program},
+  });
+  for (const auto& [names, place] : known) {
+    if (place_in_list(names, parameter) >= 0) return place;
+  }
+  return -1;
+}
+
+/// The same for an operator of another library, whose arguments move between versions.
+template <AttentionPlaces at>
+constexpr OpRule library_attention_rule(std::string_view name) {
+  OpRule rule = attention_rule<at>(name);
+  rule.place_of = attention_place<at>;
+  return rule;
+}
+
+/// Positions of attention functions that are found by the names of their parameters.
+inline constexpr AttentionPlaces named_attention{.query = 0,
+                                                 .starts = 3,
+                                                 .longest = 5,
+                                                 .used = 7,
+                                                 .pages = 8,
+                                                 .chunk = 9,
+                                                 .causal = 10,
+                                                 .window = 11,
+                                                 .mask_program = 13,
+                                                 .bottom_right = true};
+consteval AttentionPlaces backward_of(AttentionPlaces at) {
+  at.backward = true;
+  return at;
 }
 
 }  // namespace flopmeter

@@ -60,11 +60,25 @@ bool is_plausible(const Arg& arg) {
 
 const OpRule* find_op_rule(std::string_view name) {
   if (const OpRule* rule = find_exactly(name)) return rule;
-  std::string_view base = name.substr(0, name.find('.'));
+  // The overload follows the name; a Python module has dots of its own.
+  std::string_view base = name.substr(0, name.find('.', std::min(name.find("::"), name.size())));
   if (const OpRule* rule = find_exactly(base)) return rule;
   if (!base.ends_with('_')) return nullptr;
   base.remove_suffix(1);
   return find_exactly(base);
+}
+
+const OpRule* recognize_op(std::span<const std::string_view> parameters) {
+  const OpRule* forward = find_exactly("any::attention_forward");
+  const OpRule* backward = find_exactly("any::attention_backward");
+  const auto has = [&](std::string_view list) {
+    return std::any_of(parameters.begin(), parameters.end(), [&](std::string_view parameter) {
+      return place_in_list(list, parameter) >= 0;
+    });
+  };
+  if (!has("q query") || !has("k key") || !has("v value") || !has("causal is_causal"))
+    return nullptr;
+  return has("dout grad grad_out") ? backward : forward;
 }
 
 std::optional<OpCost> unknown_cost(const OpCall& /*call*/) {

@@ -16,7 +16,9 @@
 #include <atomic>
 #include <cstddef>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace flopmeter {
 namespace {
@@ -54,18 +56,66 @@ static_assert(sizeof(std::atomic<Phase>) == 1 && sizeof(std::atomic<std::int32_t
 std::atomic<const FlopmeterAdapter*> adapter{nullptr};
 std::atomic<int> module_users{0};
 
-FlopmeterOp* find_op(const char* name) noexcept try {
-  const OpRule* rule = find_op_rule(name);
-  return rule == nullptr || rule->offline ? nullptr : find_or_add_op(name);
+std::vector<std::string_view> to_views(const char* const* names, std::size_t count) {
+  return {names, names + count};
+}
+
+/// Whether torch itself defines an operator, so that without a rule it executes no FLOPs.
+bool is_framework_op(std::string_view name) {
+  constexpr auto known = std::to_array<std::string_view>({"aten",
+                                                          "prim",
+                                                          "prims",
+                                                          "profiler",
+                                                          "c10d",
+                                                          "torch",
+                                                          "autograd",
+                                                          "static_runtime",
+                                                          "higher_order",
+                                                          "any"});
+  const std::size_t colon = name.find("::");
+  return colon == std::string_view::npos ||
+         std::find(known.begin(), known.end(), name.substr(0, colon)) != known.end();
+}
+
+FlopmeterOp* find_op(const char* name, const char* const* parameters, std::size_t count) noexcept
+    try {
+  if (const OpRule* rule = find_op_rule(name))
+    return rule->offline || rule->python ? nullptr : find_or_add_op(name);
+  if (is_framework_op(name)) return nullptr;
+  const OpRule* recognized = recognize_op(to_views(parameters, count));
+  return recognized == nullptr ? nullptr : find_or_add_op(name, recognized);
 } catch (...) {
   return nullptr;
 }
 
-/// Whether a user registered a rule for an operator, with any overload.
-bool has_user_rule(std::string_view name) {
+void find_places(const FlopmeterOp* op,
+                 const char* const* parameters,
+                 std::size_t count,
+                 std::int32_t* places) noexcept {
+  const auto& entry = static_cast<const OpEntry&>(*op);
+  // A user's rule gets the arguments in their order.
+  const bool by_name = entry.rule != nullptr && entry.rule->place_of != nullptr &&
+                       entry.user.load(std::memory_order_acquire) == nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    places[i] = by_name ? entry.rule->place_of(parameters[i]) : static_cast<std::int32_t>(i);
+  }
+}
+
+void list_library_ops(void* context, void (*add)(void*, const char*)) noexcept try {
+  for (const OpFamily* family : op_families()) {
+    for (const OpRule& rule : family->rules) {
+      if (!rule.offline && !rule.python && !is_framework_op(rule.name))
+        add(context, std::string(rule.name).c_str());
+    }
+  }
+} catch (...) {  // no memory: these operators are not counted
+}
+
+/// Whether a user registered a rule for an operator, or its parameters are familiar.
+bool is_counted_by_library(std::string_view name) {
   for (std::size_t i = 0; const OpEntry* entry = op_entry(i); ++i) {
-    const std::string_view own = entry->name;
-    if (entry->user.load() != nullptr && own.substr(0, own.find('.')) == name) return true;
+    if ((entry->user.load() != nullptr || entry->rule != nullptr) && entry->name == name)
+      return true;
   }
   return false;
 }
@@ -75,14 +125,8 @@ std::uint8_t profile_kind(const char* name, const void** rule) noexcept {
   const OpRule* found = find_op_rule(name);
   *rule = found != nullptr && !found->offline ? found : nullptr;
   if (found != nullptr) return FLOPMETER_KIND_COMPUTE;
-  constexpr auto known = std::to_array<std::string_view>(
-      {"aten", "prim", "prims", "profiler", "c10d", "torch", "autograd", "static_runtime"});
-  const std::string_view full = name;
-  const std::size_t colon = full.find("::");
-  if (colon == std::string_view::npos ||
-      std::find(known.begin(), known.end(), full.substr(0, colon)) != known.end())
-    return FLOPMETER_KIND_MEMORY;
-  return has_user_rule(full) ? FLOPMETER_KIND_COMPUTE : FLOPMETER_KIND_UNKNOWN;
+  if (is_framework_op(name)) return FLOPMETER_KIND_MEMORY;
+  return is_counted_by_library(name) ? FLOPMETER_KIND_COMPUTE : FLOPMETER_KIND_UNKNOWN;
 }
 
 int profile_cost(const void* rule,
@@ -107,6 +151,8 @@ const FlopmeterHost& host() {
       .phase = reinterpret_cast<const std::uint8_t*>(&current_phase()),
       .collectives_under_way = reinterpret_cast<const std::int32_t*>(&collectives_under_way),
       .find_op = find_op,
+      .find_places = find_places,
+      .list_library_ops = list_library_ops,
       .add_unsupported = add_unsupported,
       .thread_counters = []() noexcept -> void* { return &thread_counters(); },
       .settle =

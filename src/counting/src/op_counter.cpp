@@ -56,6 +56,7 @@ class CountedSpan {
  public:
   explicit CountedSpan(bool modules) : modules_(modules) {
     require_installed();
+    require_adapter().find_new_ops();
     add_users(1, modules_ ? 1 : 0);
     begin_ = snapshot_now(modules_);
   }
@@ -67,6 +68,7 @@ class CountedSpan {
 
   void stop() {
     if (result_) return;
+    require_adapter().find_new_ops();
     result_ = difference(snapshot_now(modules_), begin_);
     add_users(-1, modules_ ? -1 : 0);
   }
@@ -156,6 +158,7 @@ TorchFlopCounter::~TorchFlopCounter() {
   enable(false);
 }
 FlopTotals TorchFlopCounter::snapshot() const {
+  require_adapter().find_new_ops();
   return totals_now(replicated_);
 }
 void TorchFlopCounter::enable(bool on) {

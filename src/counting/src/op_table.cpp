@@ -45,11 +45,17 @@ void OpEntry::set_user_rule(UserRule replacement) {
   __atomic_store_n(&count, &count_by_user_rule, __ATOMIC_RELEASE);
 }
 
-OpEntry* find_or_add_op(std::string_view name_and_overload) {
+OpEntry* find_or_add_op(std::string_view name_and_overload, const OpRule* rule) {
   Table& t = table();
-  const OpRule* rule = find_op_rule(name_and_overload);
+  const OpRule* by_name = find_op_rule(name_and_overload);
+  if (by_name != nullptr) rule = by_name;
+  // Names of Python modules have dots as well.
+  const std::size_t colons = name_and_overload.find("::");
   const std::string_view base =
-      rule != nullptr ? rule->name : name_and_overload.substr(0, name_and_overload.find('.'));
+      by_name != nullptr
+          ? by_name->name
+          : name_and_overload.substr(
+                0, name_and_overload.find('.', colons == std::string_view::npos ? 0 : colons));
   const std::lock_guard lock(t.mutex);
   const std::size_t count = t.count.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) {

@@ -28,8 +28,8 @@ struct OpEntry : FlopmeterOp {
 };
 
 /// The entry for an operator, created on first use; null if the table is full.  Entries live until
-/// the process ends.
-OpEntry* find_or_add_op(std::string_view name_and_overload);
+/// the process ends.  `rule` counts an operator that the catalog does not know by name.
+OpEntry* find_or_add_op(std::string_view name_and_overload, const OpRule* rule = nullptr);
 /// The entry with this index; null beyond the last.
 const OpEntry* op_entry(std::size_t index);
 std::size_t op_count();

@@ -27,7 +27,7 @@ enum class PassAttribution : std::uint8_t {
   pending,        ///< after that
 };
 inline constexpr std::size_t attribution_count = 5;
-inline constexpr std::size_t max_ops = 384;
+inline constexpr std::size_t max_ops = 1024;
 inline constexpr std::size_t max_modules = 65536;
 inline constexpr std::size_t module_block = 256;
 

@@ -33,7 +33,7 @@ double run_matmuls(
   call.arg_count = args.size();
   call.module = FLOPMETER_MODULES_OFF;
   call.dtype = FLOPMETER_FP32;
-  const FlopmeterOp* op = host->find_op("aten::mm.out");
+  const FlopmeterOp* op = host->find_op("aten::mm.out", nullptr, 0);
   for (std::int32_t i = 0; counted != 0 && i < calls; ++i) op->count(op, &call);
   return 1;
 }
@@ -76,7 +76,7 @@ TEST(Adapter, counts_by_the_rules_of_the_catalog) {
   EXPECT_EQ(counter.counts().executed(Pass::forward), 5 * 48);
   ASSERT_EQ(counter.counts().ops.size(), 1);
   EXPECT_EQ(counter.counts().ops[0].name, "aten::mm");
-  EXPECT_EQ(host->find_op("aten::relu"), nullptr);
+  EXPECT_EQ(host->find_op("aten::relu", nullptr, 0), nullptr);
   EXPECT_EQ(register_op("mylib::op", {}).error().code, ErrorCode::not_found);
 }
 

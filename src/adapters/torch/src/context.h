@@ -23,7 +23,8 @@ namespace flopmeter::torch_adapter {
 
 /// Per thread, read on the hot path.
 struct ThreadContext {
-  int depth = 0;             ///< inside a counted operator: its operators are part of it
+  int depth = 0;             ///< inside counted work: operators in it are part of it
+  bool in_graph = false;     ///< the outermost counted work is a compiled graph
   bool in_backward = false;  ///< the last operator was
   bool ran_forward = false;
   /// The fewest hooks in this forward or backward: those of a recomputation come on top.

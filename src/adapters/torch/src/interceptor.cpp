@@ -7,6 +7,8 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -25,6 +27,29 @@ Registry& registry() {
   static Registry& instance = *new Registry;
   return instance;
 }
+
+/// Operators that were defined and not looked at yet.  The dispatcher calls the listener under its
+/// own mutex, so that it only collects names.
+struct NewOps final : c10::OpRegistrationListener {
+  std::mutex mutex;
+  std::vector<c10::OperatorName> names;
+  std::atomic<bool> any{false};
+
+  void onOperatorRegistered(const c10::OperatorHandle& handle) override {
+    const std::lock_guard lock(mutex);
+    names.push_back(handle.operator_name());
+    any.store(true, std::memory_order_release);
+  }
+  void onOperatorDeregistered(const c10::OperatorHandle& /*handle*/) override {}
+
+  std::vector<c10::OperatorName> take() {
+    const std::lock_guard lock(mutex);
+    any.store(false, std::memory_order_relaxed);
+    return std::exchange(names, {});
+  }
+};
+/// Owned by the dispatcher, which keeps it until the process ends.
+NewOps* new_ops = nullptr;
 
 torch::Library& library_for(const std::string& space) {
   auto& library = registry().libraries[space];
@@ -61,11 +86,13 @@ class BoxedWrapper final : public c10::OperatorKernel {
     const CountedOpScope scope;
     handle.redispatchBoxed(below, stack);
     const std::size_t results = handle.schema().returns().size();
-    count_boxed(args, results == 0 ? nullptr : &(*stack)[stack->size() - results]);
+    count_boxed(handle.schema(), args, results == 0 ? nullptr : &(*stack)[stack->size() - results]);
   }
 
  private:
-  void count_boxed(const std::vector<c10::IValue>& args, const c10::IValue* result) noexcept try {
+  void count_boxed(const c10::FunctionSchema& schema,
+                   const std::vector<c10::IValue>& args,
+                   const c10::IValue* result) noexcept try {
     BoxedScratch scratch;
     std::vector<FlopmeterArg> list(args.size());
     c10::DeviceType device = c10::DeviceType::CPU;
@@ -74,16 +101,40 @@ class BoxedWrapper final : public c10::OperatorKernel {
       if (args[i].isTensor() && args[i].toTensor().defined())
         device = args[i].toTensor().device().type();
     }
+    // When the wrapper was registered the operator may not have been defined.
+    std::call_once(bound_, [&] { places_ = places_of(*op_, schema); });
+    const std::vector<FlopmeterArg> in_order = arranged(places_, list);
     count_call(*op_,
                device,
-               list.data(),
-               list.size(),
+               in_order.data(),
+               in_order.size(),
                result != nullptr ? boxed_arg(*result, scratch) : no_arg());
   } catch (...) {  // a tensor without plain sizes
     host->add_unsupported(op_);
   }
 
   const FlopmeterOp* op_;
+  std::once_flag bound_;
+  std::vector<std::int32_t> places_;
+};
+
+/// An operator without a rule: if a compiled graph calls it, operators inside are counted.
+class OpenWrapper final : public c10::OperatorKernel {
+ public:
+  void operator()(const c10::OperatorHandle& handle,
+                  c10::DispatchKeySet keys,
+                  torch::jit::Stack* stack) {
+    struct Opened {
+      bool is_open = thread_context.in_graph && thread_context.depth == 1;
+      Opened() {
+        if (is_open) thread_context.depth = 0;
+      }
+      ~Opened() {
+        if (is_open) thread_context.depth = 1;
+      }
+    } const scope;
+    handle.redispatchBoxed(keys & keys_below, stack);
+  }
 };
 
 /// While alive, this thread's operators are counted or not, regardless of other settings.
@@ -122,24 +173,94 @@ void record_interception(const c10::OperatorName& name) {
   registry().intercepted.insert(full_name(name));
 }
 
-void register_boxed(const c10::OperatorHandle& handle, FlopmeterOp& op) {
-  const c10::OperatorName& name = handle.operator_name();
+FlopmeterOp* find_op(const c10::OperatorHandle& handle) {
+  std::vector<const char*> parameters;
+  for (const auto& argument : handle.schema().arguments())
+    parameters.push_back(argument.name().c_str());
+  return host->find_op(
+      full_name(handle.operator_name()).c_str(), parameters.data(), parameters.size());
+}
+
+std::vector<std::int32_t> places_of(const FlopmeterOp& op, const c10::FunctionSchema& schema) {
+  std::vector<const char*> parameters;
+  for (const auto& argument : schema.arguments()) parameters.push_back(argument.name().c_str());
+  std::vector<std::int32_t> places(parameters.size());
+  host->find_places(&op, parameters.data(), parameters.size(), places.data());
+  return places;
+}
+
+std::vector<FlopmeterArg> arranged(const std::vector<std::int32_t>& places,
+                                   const std::vector<FlopmeterArg>& args) {
+  std::size_t count = 0;
+  for (const std::int32_t place : places)
+    count = std::max(count, static_cast<std::size_t>(place + 1));
+  std::vector<FlopmeterArg> result(count, no_arg());
+  for (std::size_t i = 0; i < std::min(args.size(), places.size()); ++i) {
+    if (places[i] >= 0) result[static_cast<std::size_t>(places[i])] = args[i];
+  }
+  return result;
+}
+
+namespace {
+
+void register_kernel(const c10::OperatorName& name, torch::CppFunction function) {
   library_for(name.name.substr(0, name.name.find("::")))
-      .impl(full_name(name).c_str(),
-            torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedWrapper>(op)));
+      .impl(full_name(name).c_str(), std::move(function));
   record_interception(name);
 }
+
+void register_wrapper(const c10::OperatorName& name, FlopmeterOp& op) {
+  register_kernel(name,
+                  torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedWrapper>(op)));
+}
+
+/// Registers the wrappers of libraries that are not loaded yet: the dispatcher keeps them until the
+/// operators are defined.
+void register_undefined() {
+  std::vector<std::string> names;
+  host->list_library_ops(&names, [](void* list, const char* name) {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+  });
+  for (const std::string& name : names) {
+    const c10::OperatorName undefined(name, "");
+    if (is_intercepted(undefined) || c10::Dispatcher::singleton().findOp(undefined)) continue;
+    if (FlopmeterOp* op = host->find_op(name.c_str(), nullptr, 0)) register_wrapper(undefined, *op);
+  }
+}
+
+/// Intercepts an operator if it is counted; its entry then, else null.
+FlopmeterOp* intercept_if_counted(const c10::OperatorName& name) {
+  if (is_intercepted(name)) return nullptr;
+  const auto handle = c10::Dispatcher::singleton().findSchema(name);
+  if (!handle) return nullptr;
+  FlopmeterOp* op = find_op(*handle);
+  if (op == nullptr || !can_intercept(*handle)) return nullptr;
+  register_wrapper(name, *op);
+  return op;
+}
+
+}  // namespace
 
 void install() {
   const std::lock_guard lock(registry().mutex);
   register_typed(library_for("aten"));
-  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
-    if (is_intercepted(name)) continue;
-    const auto handle = c10::Dispatcher::singleton().findSchema(name);
-    FlopmeterOp* op = host->find_op(full_name(name).c_str());
-    if (handle && op != nullptr && can_intercept(*handle)) register_boxed(*handle, *op);
-  }
+  auto listener = std::make_unique<NewOps>();
+  new_ops = listener.get();
+  // The listener is called for all operators that exist.  Its registration is never ended.
+  new c10::RegistrationHandleRAII(
+      c10::Dispatcher::singleton().addRegistrationListener(std::move(listener)));
+  for (const c10::OperatorName& name : new_ops->take()) intercept_if_counted(name);
+  register_undefined();
   intercept_collectives();
+}
+
+void find_new_ops() {
+  if (!new_ops->any.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(registry().mutex);
+  for (const c10::OperatorName& name : new_ops->take()) {
+    // Calls since its definition were not counted: at least one is assumed.
+    if (const FlopmeterOp* op = intercept_if_counted(name)) host->add_unsupported(op);
+  }
 }
 
 int intercept(const char* name, FlopmeterOp* op) {
@@ -151,9 +272,68 @@ int intercept(const char* name, FlopmeterOp* op) {
     found = true;
     if (is_intercepted(each)) continue;
     if (!can_intercept(*handle)) return FLOPMETER_COMPOSITE_OP;
-    register_boxed(*handle, *op);
+    register_wrapper(each, *op);
   }
   return found ? FLOPMETER_INTERCEPTED : FLOPMETER_NO_SUCH_OP;
+}
+
+void open_op(const char* name) {
+  const std::lock_guard lock(registry().mutex);
+  const std::string full = name;
+  const std::size_t dot = full.find('.', full.find("::"));
+  const c10::OperatorName wanted(full.substr(0, dot),
+                                 dot == std::string::npos ? "" : full.substr(dot + 1));
+  const auto handle = c10::Dispatcher::singleton().findSchema(wanted);
+  if (!handle || is_intercepted(wanted) || !can_intercept(*handle)) return;
+  register_kernel(wanted,
+                  torch::CppFunction::makeFromBoxedFunctor(std::make_unique<OpenWrapper>()));
+}
+
+int begin_call(int is_graph) {
+  if (counting_users.load(std::memory_order_relaxed) == 0 || thread_context.depth != 0) return 0;
+  thread_context.depth = 1;
+  thread_context.in_graph = is_graph != 0;
+  return 1;
+}
+
+void end_call() {
+  thread_context.depth = 0;
+  thread_context.in_graph = false;
+}
+
+int inside_call() {
+  return thread_context.depth != 0 ? 1 : 0;
+}
+
+void count_outside(const FlopmeterOp* op,
+                   const FlopmeterArg* args,
+                   std::size_t arg_count,
+                   const FlopmeterArg* output,
+                   std::int32_t device,
+                   std::uint8_t pass,
+                   std::uint32_t module) {
+  if (module_users.load(std::memory_order_relaxed) == 0) module = FLOPMETER_MODULES_OFF;
+  count_call(*op,
+             static_cast<c10::DeviceType>(device),
+             args,
+             arg_count,
+             *output,
+             static_cast<FlopmeterPass>(pass),
+             module);
+}
+
+std::int32_t describe_tensor(std::uintptr_t tensor, FlopmeterArg* arg) {
+  const auto* impl = reinterpret_cast<const c10::TensorImpl*>(tensor);  // NOLINT: an address
+  const auto sizes = impl->sizes();
+  const Element element =
+      elements[static_cast<std::size_t>(c10::typeMetaToScalarType(impl->dtype()))];
+  *arg = no_arg();
+  arg->kind = FLOPMETER_TENSOR;
+  arg->dtype = element.dtype;
+  arg->is_complex = element.is_complex;
+  arg->rank = static_cast<std::int32_t>(sizes.size());
+  arg->values = sizes.data();
+  return static_cast<std::int32_t>(impl->device_type());
 }
 
 void list_intercepted(void* context, void (*add)(void*, const char*)) {

@@ -15,6 +15,7 @@
 #include <torch/library.h>
 
 #include <string>
+#include <vector>
 
 namespace flopmeter::torch_adapter {
 
@@ -95,12 +96,21 @@ inline bool reads_output(const FlopmeterOp& op) {
   return __atomic_load_n(&op.reads_output, __ATOMIC_RELAXED) != 0;
 }
 
-/// Counts a call that succeeded.  Does not throw.
-[[gnu::always_inline]] inline void count_call(const FlopmeterOp& op,
-                                              c10::DeviceType device,
-                                              const FlopmeterArg* args,
-                                              std::size_t arg_count,
-                                              const FlopmeterArg& output) {
+/// Of a list of tensors: the dtype of the first.
+inline std::uint8_t element_dtype(const FlopmeterArg& arg) {
+  return arg.kind == FLOPMETER_TENSORS && arg.rank > 0 ? arg.items[0].dtype : arg.dtype;
+}
+
+/// Counts a call that succeeded, in the pass and module where this thread is unless others are
+/// given.  Does not throw.
+[[gnu::always_inline]] inline void count_call(
+    const FlopmeterOp& op,
+    c10::DeviceType device,
+    const FlopmeterArg* args,
+    std::size_t arg_count,
+    const FlopmeterArg& output,
+    FlopmeterPass given_pass = FLOPMETER_CURRENT_PASS,
+    std::uint32_t given_module = FLOPMETER_CURRENT_MODULE) {
   FlopmeterCall call;
   call.args = args;
   call.arg_count = arg_count;
@@ -109,29 +119,46 @@ inline bool reads_output(const FlopmeterOp& op) {
   if (dtype < 0) {
     dtype = FLOPMETER_OTHER_DTYPE;
     const auto at = static_cast<std::size_t>(op.dtype_argument);
-    if (at < arg_count) dtype = args[at].dtype;
+    if (at < arg_count) dtype = element_dtype(args[at]);
   }
   if (dtype == FLOPMETER_FP32)
     dtype = fp32_compute_dtype(device, static_cast<FlopmeterPrecision>(op.precision));
-  const FlopmeterPass pass = current_pass();
+  const FlopmeterPass pass = given_pass == FLOPMETER_CURRENT_PASS ? current_pass() : given_pass;
   call.dtype = static_cast<std::uint8_t>(dtype);
   call.pass = static_cast<std::uint8_t>(pass);
   call.optimizer_work = is_optimizer_work(pass) ? 1 : 0;
-  call.module = current_module(pass);
+  call.module = given_module == FLOPMETER_CURRENT_MODULE ? current_module(pass) : given_module;
   __atomic_load_n(&op.count, __ATOMIC_ACQUIRE)(&op, &call);
 }
 
 /// Registers typed wrappers, which cost least, for the operators that a training step calls most.
 void register_typed(torch::Library& library);
-/// Registers a wrapper for any operator.
-void register_boxed(const c10::OperatorHandle& handle, FlopmeterOp& op);
 
 /// Whether the operator may be wrapped: its backends compute it, and the key is free.
 bool can_intercept(const c10::OperatorHandle& handle);
 std::string full_name(const c10::OperatorName& name);
 void record_interception(const c10::OperatorName& name);
+/// The counted operator for a schema; null if there is none.
+FlopmeterOp* find_op(const c10::OperatorHandle& handle);
+/// Arguments in the order in which the rule of the operator reads them.
+std::vector<FlopmeterArg> arranged(const std::vector<std::int32_t>& places,
+                                   const std::vector<FlopmeterArg>& args);
+std::vector<std::int32_t> places_of(const FlopmeterOp& op, const c10::FunctionSchema& schema);
 
 void install();
+void find_new_ops();
+void open_op(const char* name);
+int begin_call(int is_graph);
+void end_call();
+int inside_call();
+void count_outside(const FlopmeterOp* op,
+                   const FlopmeterArg* args,
+                   std::size_t arg_count,
+                   const FlopmeterArg* output,
+                   std::int32_t device,
+                   std::uint8_t pass,
+                   std::uint32_t module);
+std::int32_t describe_tensor(std::uintptr_t tensor, FlopmeterArg* arg);
 int intercept(const char* name, FlopmeterOp* op);
 void list_intercepted(void* context, void (*add)(void*, const char*));
 double run_matmuls(

@@ -3,6 +3,7 @@
 
 #include "arguments.h"
 #include "context.h"
+#include "interceptor.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
@@ -162,6 +163,11 @@ void read_cost(const at::RecordFunction& function, const void* rule, Frame& fram
     if (input.isTensor() && input.toTensor().defined() && !is_plain(input)) return;
     args.push_back(boxed_arg(input, scratch));
     if (args.back().kind == FLOPMETER_TENSOR) append_shape(shape, args.back());
+  }
+  if (const auto name = function.operator_name(); name && !name->name.starts_with("aten::")) {
+    const auto handle = c10::Dispatcher::singleton().findSchema(*name);
+    const FlopmeterOp* op = handle ? find_op(*handle) : nullptr;
+    if (op != nullptr) args = arranged(places_of(*op, handle->schema()), args);
   }
   const int cost = host->profile_cost(rule, args.data(), args.size(), &frame.flops, &frame.bytes);
   frame.unknown_work = cost == FLOPMETER_COST_UNKNOWN;

@@ -102,8 +102,9 @@ void wrap(torch::Library& library) {
                                static_cast<const char*>(Op::overload_name));
   const std::string full = full_name(name);
   const auto found = c10::Dispatcher::singleton().findSchema(name);
-  FlopmeterOp* op = host->find_op(full.c_str());
-  if (!found || op == nullptr || !can_intercept(*found)) return;
+  if (!found) return;
+  FlopmeterOp* op = find_op(*found);
+  if (op == nullptr || !can_intercept(*found)) return;
   Wrapper<Op>::op = op;
   Wrapper<Op>::handle = found->typed<typename Op::schema>();
   library.impl(full.c_str(), torch::CppFunction(TORCH_FN((Wrapper<Op>::call))));

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /// Changes with any type or function below: neither side accepts another version.
-#define FLOPMETER_ADAPTER_ABI_VERSION 1
+#define FLOPMETER_ADAPTER_ABI_VERSION 2
 
 /// Compute dtypes, numbered as flopmeter::Dtype.
 enum FlopmeterDtype {
@@ -39,7 +39,8 @@ enum FlopmeterPass {
   FLOPMETER_BACKWARD,
   FLOPMETER_RECOMPUTE,
   FLOPMETER_PENDING_FIRST,  ///< before the open node built any graph
-  FLOPMETER_PENDING         ///< after that
+  FLOPMETER_PENDING,        ///< after that
+  FLOPMETER_CURRENT_PASS    ///< of count_call(): the pass in which this thread is
 };
 
 /// The loop's phase in which an optimizer runs, numbered as flopmeter::Phase.
@@ -75,6 +76,8 @@ typedef struct FlopmeterArg {
 
 /// A module id that stands for "modules are not counted".
 #define FLOPMETER_MODULES_OFF UINT32_MAX
+/// Of count_call(): the module in which this thread is.
+#define FLOPMETER_CURRENT_MODULE (UINT32_MAX - 1)
 
 /// A call that succeeded.
 typedef struct FlopmeterCall {
@@ -120,9 +123,17 @@ typedef struct FlopmeterHost {
   const uint8_t* phase;                  ///< what the training loop does; load it atomically
   const int32_t* collectives_under_way;  ///< load it atomically
 
-  /// The counted operator for a dispatcher name, with or without overload ("aten::mm.out").  NULL
-  /// if no rule of the catalog counts it live, or if there are too many operators.
-  FlopmeterOp* (*find_op)(const char* name);
+  /// The counted operator for a dispatcher name, with or without overload ("aten::mm.out"), and the
+  /// names of its parameters.  NULL if no rule of the catalog counts it live, or if there are too
+  /// many operators.
+  FlopmeterOp* (*find_op)(const char* name, const char* const* parameters, size_t count);
+  /// For each parameter, the position at which the operator's rule reads it, or -1.
+  void (*find_places)(const FlopmeterOp* op,
+                      const char* const* parameters,
+                      size_t count,
+                      int32_t* places);
+  /// The operators of other libraries that the catalog counts, which may not be loaded yet.
+  void (*list_library_ops)(void* context, void (*add)(void* context, const char* name));
   /// A call whose arguments have no FLOP cost.
   void (*add_unsupported)(const FlopmeterOp* op);
 
@@ -197,6 +208,29 @@ typedef struct FlopmeterAdapter {
   /// Intercepts one more operator, by name.  Returns a FlopmeterInterception.
   int (*intercept)(const char* name, FlopmeterOp* op);
   void (*list_intercepted)(void* context, void (*add)(void* context, const char* name));
+  /// Intercepts operators that were defined since the last call.  Call it while no operator runs.
+  void (*find_new_ops)(void);
+  /// Counts the operators inside this operator although a compiled graph calls it, whose own
+  /// operators are counted with the graph.
+  void (*open_op)(const char* name);
+
+  /// Begins work that is counted as a whole, a Python function or a compiled graph: operators that
+  /// it runs in this thread are part of it.  0 if it is not counted itself: nothing is, or it is
+  /// part of other counted work.  Otherwise end_call() must follow.
+  int (*begin_call)(int is_graph);
+  void (*end_call)(void);
+  /// Whether the thread is inside counted work.
+  int (*inside_call)(void);
+  /// Counts a call that succeeded.
+  void (*count_call)(const FlopmeterOp* op,
+                     const FlopmeterArg* args,
+                     size_t arg_count,
+                     const FlopmeterArg* output,
+                     int32_t device,
+                     uint8_t pass,
+                     uint32_t module);
+  /// Describes the tensor with this TensorImpl address; returns its device type.
+  int32_t (*describe_tensor)(uintptr_t tensor, FlopmeterArg* arg);
   /// Adds users of counting, and of attribution to modules; without users operators run uncounted.
   void (*add_users)(int32_t counting, int32_t modules);
   /// Multiplies [rows, inner] by [inner, columns] `calls` times, counted or not, regardless of

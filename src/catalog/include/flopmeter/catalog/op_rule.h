@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators by their dispatcher names: maps the arguments of a call to an operation of the cost
-// model (operations.h), and so to a FLOP cost.  Adapters and trace readers pass names and arguments
-// and have no lists.  To add an operator, add a file to src/catalog/ops.
+// Operators by name: maps the arguments of a call to an operation of the cost model (operations.h),
+// and so to a FLOP cost.  Dispatcher operators, Python functions, compiled graphs, and traces pass
+// names and arguments and have no lists.  To add an operator, add a file to src/catalog/ops.
 #pragma once
 
 #include <flopmeter/core/dtype.h>
 #include <flopmeter/core/flop_counter.h>
 #include <flopmeter/core/units.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -95,10 +97,17 @@ struct OpCost {
   AttentionPairs pairs = AttentionPairs::none;
 };
 
+/// Where a version of a function that takes `arguments` arguments has those that a rule reads.
+struct CallLayout {
+  int arguments = 0;
+  std::array<std::int8_t, 16> places{};  ///< by the rule's position; negative: not passed
+};
+
 /// FLOP cost of one operator; empty if the arguments do not fit.
 struct OpRule {
   /// Name in the dispatcher: "aten::mm" covers all overloads and the in-place form; a rule with an
-  /// overload in its name ("aten::x.binary") takes precedence.
+  /// overload in its name ("aten::x.binary") takes precedence.  Of a Python function: its module,
+  /// "::", and its name in the module.
   std::string_view name;
   std::optional<OpCost> (*flop_cost)(const OpCall& call) = nullptr;
   /// The argument whose dtype is the compute dtype.
@@ -106,12 +115,44 @@ struct OpRule {
   /// The compute dtype of operators that convert that argument first.
   std::optional<Dtype> compute_dtype = {};
   /// Set for matmuls of activations, which may be eager attention.
-  ///
   bool hides_attention = false;
   /// Set if a live counter ignores the operator: no FLOPs, or composed of operators with rules.
-  ///
   bool offline = false;
+  /// Set for a Python function: calls of it do not pass the dispatcher.
+  bool python = false;
+  /// The position of the parameter with this name, or -1; null if positions are the same in all
+  /// versions of the operator.
+  int (*place_of)(std::string_view parameter) = nullptr;
+  /// For functions whose parameters have no names: positions by the number of arguments.
+  std::span<const CallLayout> layouts = {};
 };
+
+/// Names of parameters by position, for OpRule::place_of: place_in<"x - A|a">.
+template <std::size_t size>
+struct ParameterNames {
+  std::array<char, size> text{};
+  // NOLINTNEXTLINE(google-explicit-constructor,cppcoreguidelines-avoid-c-arrays): a literal
+  consteval ParameterNames(const char (&literal)[size]) {
+    for (std::size_t i = 0; i < size; ++i) text[i] = literal[i];
+  }
+};
+
+/// The position of `parameter` in a list such as "x - A|a" (alternatives of one position are
+/// separated by "|"), or -1.
+constexpr int place_in_list(std::string_view list, std::string_view parameter) {
+  int place = 0;
+  for (std::size_t begin = 0; begin < list.size();) {
+    const std::size_t end = std::min(list.find_first_of(" |", begin), list.size());
+    if (list.substr(begin, end - begin) == parameter) return place;
+    if (end < list.size() && list[end] == ' ') ++place;
+    begin = end + 1;
+  }
+  return -1;
+}
+template <ParameterNames names>
+int place_in(std::string_view parameter) {
+  return place_in_list({names.text.data(), names.text.size() - 1}, parameter);
+}
 
 /// For operators whose work does not follow from shapes: no FLOP cost, so that their calls are
 /// reported as unsupported.
@@ -141,6 +182,10 @@ std::span<const OpFamily* const> op_families();
 /// Rule for a dispatcher name, with or without overload ("aten::mm.out", "aten::addmm_"); null if
 /// there is none.
 const OpRule* find_op_rule(std::string_view name);
+
+/// Rule for an operator of another library, by the names of its parameters: attention has a query,
+/// a key, a value, and a causal flag.  Null if they are not familiar.
+const OpRule* recognize_op(std::span<const std::string_view> parameters);
 
 /// FLOP cost of an unchecked call (a trace, the command line): empty if a size is negative or
 /// larger than any machine, so that no count overflows.

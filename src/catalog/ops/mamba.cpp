@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mamba-2's scan, by the dispatcher name of the wrappers of mamba_ssm's Triton kernels.  The cost
-// is that of the recurrence per token, independent of the chunks in which a kernel computes it.
-//
+// Mamba-2's scan: the Python functions of mamba_ssm around its Triton kernels.  The cost is that of
+// the recurrence per token, independent of the chunks in which a kernel computes it.  The scan of
+// Mamba 1 does not use matrix units and has no agreed cost.
 #include <flopmeter/catalog/op_rule.h>
 #include <flopmeter/catalog/operations.h>
 
@@ -27,21 +27,28 @@ std::optional<OpCost> scan(const OpCall& call) {
 }
 
 constexpr std::array rules = {
-    OpRule{.name = "mamba_ssm::ssm_chunk_scan_combined_fwd", .flop_cost = scan<0, 3, 1>},
-    OpRule{.name = "mamba_ssm::ssm_chunk_scan_combined_bwd",
+    OpRule{.name = "mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_fwd",
+           .flop_cost = scan<0, 3, 1>,
+           .python = true,
+           .place_of = place_in<"x dt A B">},
+    OpRule{.name = "mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_bwd",
            .flop_cost = scan<1, 4, 2>,
-           .dtype_argument = 1},
+           .dtype_argument = 1,
+           .python = true,
+           .place_of = place_in<"dout x dt A B">},
+    OpRule{.name = "selective_scan_cuda::fwd", .flop_cost = unknown_cost, .python = true},
+    OpRule{.name = "selective_scan_cuda::bwd", .flop_cost = unknown_cost, .python = true},
 };
 
 // 2 x 3 tokens, 4 heads of 8, one group of state 16: 7 * 6 * 32 * 16 FLOPs; 2 * (192 + 96)
 // elements.
 constexpr std::array examples = {
-    OpExample{.op = "mamba_ssm::ssm_chunk_scan_combined_fwd",
+    OpExample{.op = "mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_fwd",
               .call = "bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] 256",
               .executed = 21504,
               .model = 21504,
               .bytes = 1152},
-    OpExample{.op = "mamba_ssm::ssm_chunk_scan_combined_bwd",
+    OpExample{.op = "mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_bwd",
               .call = "bf16[2,3,4,8] bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] "
                       "bf16[2,3,4,8] 256",
               .executed = 43008,
@@ -51,8 +58,8 @@ constexpr std::array examples = {
 
 }  // namespace
 
-extern constinit const OpFamily op_state_space{
-    .name = "state_space",
+extern constinit const OpFamily op_mamba{
+    .name = "mamba",
     .help = "7 x tokens x inner x state forward, twice that backward",
     .source = "Megatron-LM, megatron/training/training.py, FLOPs of a mamba layer",
     .rules = rules,

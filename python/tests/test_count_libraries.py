@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of other libraries: defined late, with other argument orders, or in unknown namespaces."""
+
+import pytest
+import torch
+
+import flopmeter
+
+FORWARD = 2 * 2 * (3 + 4 + 5) * 4 * (8 + 6)  # pairs of two causal sequences, heads, sizes of keys and values
+
+
+@pytest.fixture
+def library(request):
+    """A library of operators in the namespace that the test names, removed after it."""
+    made = torch.library.Library(request.param, "FRAGMENT")
+    yield made
+    made._destroy()
+
+
+def inputs():
+    return torch.randn(2, 3, 4, 8), torch.randn(2, 5, 2, 8), torch.randn(2, 5, 2, 6)
+
+
+def define(library, schema, arity=3):
+    library.define(schema)
+    library.impl(schema.split("(")[0], lambda *args: args[0].clone(), "CPU")
+
+
+@pytest.mark.parametrize("library", ["flash_attn_3"], indirect=True)
+def test_an_operator_defined_after_the_first_counter_is_counted(library):
+    with flopmeter.count():
+        pass
+    with flopmeter.count() as c:
+        define(library, "_flash_attn_forward(Tensor q, Tensor k, Tensor v, bool causal) -> Tensor")
+        torch.ops.flash_attn_3._flash_attn_forward(*inputs(), True)
+    assert c.by_op == {"flash_attn_3::_flash_attn_forward": FORWARD}
+    assert not c.unknown_ops
+
+
+@pytest.mark.parametrize("library", ["mslk_flash"], indirect=True)
+def test_arguments_are_found_by_their_names(library):
+    define(
+        library,
+        "flash_fwd(Tensor query, Tensor key, Tensor value, Tensor? cu_seqlens_q, bool is_causal, int window_right, int window_left) -> Tensor",
+    )
+    with flopmeter.count() as c:
+        torch.ops.mslk_flash.flash_fwd(*inputs(), None, True, -1, -1)
+        torch.ops.mslk_flash.flash_fwd(*inputs(), None, True, -1, 1)  # two keys for each of six queries
+    assert c.executed == FORWARD + 2 * 12 * 4 * 14
+
+
+@pytest.mark.parametrize("library", ["_flash_attn_9e27194_dirty"], indirect=True)
+def test_attention_in_an_unknown_namespace_is_recognized(library):
+    define(library, "fwd(Tensor q, Tensor k, Tensor v, Tensor? out, float p, float scale, bool is_causal, int window_size_left, int window_size_right) -> Tensor")
+    define(library, "bwd(Tensor dout, Tensor q, Tensor k, Tensor v, bool is_causal) -> Tensor")
+    ops = torch.ops._flash_attn_9e27194_dirty
+    q, k, v = inputs()
+    with flopmeter.count() as c:
+        ops.fwd(q, k, v, None, 0.0, 1.0, True, -1, -1)
+        ops.bwd(torch.randn(2, 3, 4, 6), q, k, v, True)
+    assert c.by_op == {
+        "_flash_attn_9e27194_dirty::fwd": FORWARD,
+        "_flash_attn_9e27194_dirty::bwd": 2 * 24 * 4 * (3 * 8 + 2 * 6),
+    }
+    assert not c.unknown_ops
+
+
+@pytest.mark.parametrize("library", ["_flash_attn_late"], indirect=True)
+def test_calls_before_an_unknown_operator_was_noticed_are_reported(library):
+    with flopmeter.count() as c:
+        define(library, "fwd(Tensor q, Tensor k, Tensor v, bool causal) -> Tensor")
+        torch.ops._flash_attn_late.fwd(*inputs(), True)
+    assert c.executed == 0
+    assert c.unknown_ops == {"_flash_attn_late::fwd": 1}
+    with flopmeter.count() as c:
+        torch.ops._flash_attn_late.fwd(*inputs(), True)
+    assert c.executed == FORWARD
+    assert not c.unknown_ops
+
+
+@pytest.mark.parametrize("library", ["torchao"], indirect=True)
+def test_a_matmul_without_a_rule_is_named(library):
+    define(library, "blockwise_scaled_mm(Tensor a, Tensor b) -> Tensor")
+    with flopmeter.count() as c:
+        torch.ops.torchao.blockwise_scaled_mm(torch.ones(2, 3), torch.ones(3, 4))
+    assert c.unknown_ops == {"torchao::blockwise_scaled_mm": 1}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TransformerEngine 2: functions of its extension module.  GEMMs are column-major: A is the weight
+// and B the input of a layer, and the result has the outer extents of B, then those of A.  fp8 and
+// fp4 operands keep their logical extents.  Attention (cuDNN) names mask and layout by
+// enumerations.
+#include "attention_cost.h"
+#include "matmul_cost.h"
+
+#include <array>
+
+namespace flopmeter {
+namespace {
+
+/// A, transpose A, B, transpose B.
+std::optional<OpCost> gemm(const OpCall& call) {
+  const Arg a = call.arg(0);
+  const Arg b = call.arg(2);
+  const Arg transpose_b = call.arg(3);
+  if (!a.is_tensor() || !b.is_tensor() || a.rank == 0 || b.rank == 0 || !transpose_b.is_number())
+    return std::nullopt;
+  const bool transpose_a = call.arg(1).number_or(0) != 0;
+  const WideInt k = transpose_a ? a[-1] : a.elements() / std::max<std::int64_t>(a[-1], 1);
+  if (k == 0) return std::nullopt;
+  const WideInt columns =
+      transpose_b.integer != 0 ? WideInt{b[-1]} : b.elements() / std::max<std::int64_t>(b[-1], 1);
+  return matmul_cost(Matmul{.m = a.elements() / k, .n = columns, .k = k}, a);
+}
+
+/// A per group, transpose A, B per group, transpose B, rows of each group.
+std::optional<OpCost> grouped_gemm(const OpCall& call) {
+  const Arg as = call.arg(0);
+  const Arg bs = call.arg(2);
+  const Arg splits = call.arg(4);
+  if (as.kind != Arg::Kind::tensors || bs.kind != Arg::Kind::tensors || as.rank == 0 ||
+      bs.rank == 0 || !splits.is_list() || !call.arg(3).is_number())
+    return std::nullopt;
+  const Arg a = as.items[0];
+  const Arg b = bs.items[0];
+  if (!a.is_tensor(2) || !b.is_tensor() || b.rank == 0) return std::nullopt;
+  GroupedMatmul op{.groups = as.rank};
+  for (int i = 0; i < splits.rank; ++i) op.rows += splits[i];
+  if (call.arg(3).integer == 0) {  // forward and the input's gradient: A is a weight
+    op.n = a[0];
+    op.k = a[1];
+  } else {  // the weight's gradient: A is the input, B the gradient of the output
+    op.n = b[-1];
+    op.k = a[-1];
+  }
+  return OpCost{.executed = flops(op), .model = flops(op), .bytes = bytes_moved(op, a.dtype)};
+}
+
+/// Bits of enumerations: the words in the name of their value.
+constexpr std::int64_t is_causal = 1;
+constexpr std::int64_t is_bottom_right = 2;
+constexpr std::int64_t is_padded = 4;
+constexpr std::int64_t is_packed = 8;
+
+/// Longest queries, longest keys, layout, mask, window, starts of queries, query, key, value, and
+/// whether the diagonal ends at the last key.
+template <bool backward>
+std::optional<OpCost> attention(const OpCall& call) {
+  const Arg longest_q = call.arg(0);
+  const Arg longest_k = call.arg(1);
+  const std::int64_t layout = call.arg(2).number_or(0);
+  const std::int64_t mask = call.arg(3).number_or(0);
+  const Arg window = call.arg(4);
+  const Arg starts = call.arg(5);
+  const Arg q = call.arg(6);
+  const Arg k = call.arg(7);
+  const Arg v = call.arg(8);
+  if (!longest_q.is_number() || !longest_k.is_number() || !starts.is_tensor(1) || starts[0] == 0)
+    return std::nullopt;
+  for (const Arg& each : {q, k, v}) {
+    if (!each.is_tensor() || each.rank < 2) return std::nullopt;
+  }
+  const std::int64_t queries = longest_q.integer;
+  const std::int64_t keys = longest_k.integer;
+  const WideInt batch = starts[0] - 1;
+  const std::int64_t everything = queries + keys;
+  const auto limit = [&](int side) {
+    const bool limited = window.is_list() && window.rank == 2 && window[side] >= 0;
+    return limited ? std::min(window[side], everything) : everything;
+  };
+  const std::int64_t right = (mask & is_causal) != 0 ? 0 : limit(1);
+  const bool at_the_end = (mask & is_bottom_right) != 0 || call.arg(9).number_or(0) != 0;
+  const Attention op{.pairs = batch * band_pairs(queries,
+                                                 keys,
+                                                 (at_the_end ? keys - queries : 0) + right,
+                                                 limit(0) + right + 1),
+                     .heads = q[-2],
+                     .kv_heads = k[-2],
+                     .d_qk = q[-1],
+                     .d_v = v[-1],
+                     .queries = batch * queries,
+                     .keys = batch * keys};
+  const bool bounded = (mask & is_padded) != 0 || (layout & is_packed) != 0;
+  const Bytes bytes = bytes_moved(op, q.dtype);
+  return OpCost{.executed = backward ? flash_backward_flops(op) : flops(op),
+                .model = backward ? model_backward_flops(op) : flops(op),
+                .bytes = (backward ? 2 : 1) * bytes,
+                .pairs = bounded ? AttentionPairs::unknown : AttentionPairs::exact};
+}
+
+consteval CallLayout release(
+    int arguments, int layout, int mask, int window, int starts, int query, int bottom_right = -1) {
+  const auto at = [](int place) { return static_cast<std::int8_t>(place); };
+  return {.arguments = arguments,
+          .places = {0,
+                     1,
+                     at(layout),
+                     at(mask),
+                     at(window),
+                     at(starts),
+                     at(query),
+                     at(query + 1),
+                     at(query + 2),
+                     at(bottom_right),
+                     -1,
+                     -1,
+                     -1,
+                     -1,
+                     -1,
+                     -1}};
+}
+constexpr std::array forward = {
+    release(23, 6, 8, 9, 10, 12),
+    release(25, 6, 8, 9, 10, 12),
+    release(27, 6, 8, 10, 11, 13),
+    release(28, 6, 8, 10, 11, 13),
+    release(29, 6, 8, 10, 11, 13),
+    release(30, 6, 8, 10, 12, 14, 11),
+    release(32, 6, 10, 12, 14, 16, 13),
+};
+constexpr std::array backward = {
+    release(25, 5, 7, 8, 10, 12),
+    release(26, 5, 7, 9, 11, 13),
+    release(27, 5, 7, 9, 11, 13),
+    release(28, 5, 7, 9, 12, 14, 10),
+    release(32, 5, 12, 14, 17, 19, 15),
+};
+constexpr std::array grouped = {
+    CallLayout{.arguments = 17,
+               .places = {0, 1, 2, 3, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}},
+};
+
+constexpr std::array rules = {
+    OpRule{.name = "transformer_engine_torch::generic_gemm",
+           .flop_cost = gemm,
+           .python = true,
+           .place_of = place_in<"A transa B transb">},
+    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm",
+           .flop_cost = grouped_gemm,
+           .python = true,
+           .layouts = grouped},
+    OpRule{.name = "transformer_engine_torch::fused_attn_fwd",
+           .flop_cost = attention<false>,
+           .dtype_argument = 6,
+           .python = true,
+           .layouts = forward},
+    OpRule{.name = "transformer_engine_torch::fused_attn_bwd",
+           .flop_cost = attention<true>,
+           .dtype_argument = 6,
+           .python = true,
+           .layouts = backward},
+    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor",
+           .flop_cost = unknown_cost,
+           .python = true},
+    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm_for_discrete_in",
+           .flop_cost = unknown_cost,
+           .python = true},
+    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm_for_discrete_out",
+           .flop_cost = unknown_cost,
+           .python = true},
+};
+
+constexpr std::array examples = {
+    // ten rows of three, four outputs: 2 * 10 * 3 * 4 FLOPs; 12 + 30 + 40 elements
+    OpExample{.op = "transformer_engine_torch::generic_gemm",
+              .call = "bf16[4,3] 1 bf16[2,5,3] 0",
+              .executed = 240,
+              .model = 240,
+              .bytes = 164},
+    // the gradient of the weight: input [10, 3], gradient [10, 4]
+    OpExample{.op = "transformer_engine_torch::generic_gemm",
+              .call = "fp8[10,3] 0 fp8[10,4] 1",
+              .executed = 240,
+              .model = 240,
+              .bytes = 82},
+    // seven and three rows
+    OpExample{.op = "transformer_engine_torch::te_general_grouped_gemm",
+              .call = "{bf16[4,3] bf16[4,3]} 1 {bf16[7,3] bf16[3,3]} 0 (7,3)",
+              .executed = 240,
+              .model = 240,
+              .bytes = 188},
+    OpExample{.op = "transformer_engine_torch::te_general_grouped_gemm",
+              .call = "{bf16[7,3] bf16[3,3]} 0 {bf16[7,4] bf16[3,4]} 1 (7,3)",
+              .executed = 240,
+              .model = 240,
+              .bytes = 188},
+    // sizes as in attention.cpp: a pair costs 112 forward, 224 and 288 backward; 24 and 12 pairs
+    OpExample{.op = "transformer_engine_torch::fused_attn_fwd",
+              .call = "3 5 0 3 (-1,-1) int32[3] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6]",
+              .executed = 2688,
+              .model = 2688,
+              .bytes = 1232,
+              .pairs = AttentionPairs::exact},
+    OpExample{.op = "transformer_engine_torch::fused_attn_fwd",
+              .call = "3 5 0 1 (-1,-1) int32[3] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6]",
+              .executed = 1344,
+              .model = 1344,
+              .bytes = 1232,
+              .pairs = AttentionPairs::exact},
+    // packed: at most 24 pairs
+    OpExample{.op = "transformer_engine_torch::fused_attn_bwd",
+              .call = "3 5 8 7 (-1,0) int32[3] bf16[6,4,8] bf16[9,2,8] bf16[9,2,6]",
+              .executed = 6912,
+              .model = 5376,
+              .bytes = 2464,
+              .pairs = AttentionPairs::unknown},
+};
+
+}  // namespace
+
+extern constinit const OpFamily op_transformer_engine{
+    .name = "transformer_engine",
+    .help = "GEMMs, grouped GEMMs, and attention of TransformerEngine 2; fp8 and fp4 by operand",
+    .source =
+        "transformer_engine/pytorch/csrc/extensions/gemm.cpp and attention.cpp, releases 2.0 to "
+        "2.15",
+    .rules = rules,
+    .examples = examples};
+
+}  // namespace flopmeter

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of xFormers and of MSLK, which has the same operators.
+#include "attention_cost.h"
+#include "attention_examples.h"
+
+namespace flopmeter {
+namespace {
+
+using At = AttentionPlaces;
+
+/// ROCm's composable kernels; the mask type is 0 for none, 1 aligned at the first key, 2 at the
+/// last.
+constexpr At ck_forward{.query = 0, .mask = 3, .starts = 4, .longest = 6, .causal = 8};
+constexpr int ck_place(std::string_view parameter) {
+  return place_in_list(
+      "query key value attn_bias seqstart_q seqstart_k max_seqlen_q max_seqlen_k custom_mask_type",
+      parameter);
+}
+constexpr At ck_backward = backward_of(ck_forward);
+
+constexpr std::array rules = {
+    library_attention_rule<At{.starts = 3,
+                              .longest = 6,
+                              .used = 5,
+                              .pages = 14,
+                              .causal = 10,
+                              .window = 11,
+                              .bottom_right = true}>("xformers_flash::flash_fwd"),
+    library_attention_rule<At{.query = 2,
+                              .starts = 7,
+                              .longest = 9,
+                              .causal = 13,
+                              .window = 14,
+                              .bottom_right = true,
+                              .backward = true}>("xformers_flash::flash_bwd"),
+    library_attention_rule<At{.starts = 3,
+                              .longest = 6,
+                              .used = 5,
+                              .pages = 14,
+                              .causal = 10,
+                              .window = 11,
+                              .bottom_right = true}>("xformers_flash3::flash_fwd"),
+    library_attention_rule<At{.query = 2,
+                              .starts = 7,
+                              .longest = 9,
+                              .causal = 13,
+                              .window = 14,
+                              .bottom_right = true,
+                              .backward = true}>("xformers_flash3::flash_bwd"),
+    library_attention_rule<At{.starts = 3,
+                              .longest = 6,
+                              .used = 5,
+                              .pages = 14,
+                              .causal = 10,
+                              .window = 11,
+                              .bottom_right = true}>("mslk_flash::flash_fwd"),
+    library_attention_rule<At{.query = 2,
+                              .starts = 7,
+                              .longest = 9,
+                              .causal = 13,
+                              .window = 14,
+                              .bottom_right = true,
+                              .backward = true}>("mslk_flash::flash_bwd"),
+    library_attention_rule<At{.starts = 3,
+                              .longest = 6,
+                              .used = 5,
+                              .pages = 14,
+                              .causal = 10,
+                              .window = 11,
+                              .bottom_right = true}>("mslk_flash3::flash_fwd"),
+    library_attention_rule<At{.query = 2,
+                              .starts = 7,
+                              .longest = 9,
+                              .causal = 13,
+                              .window = 14,
+                              .bottom_right = true,
+                              .backward = true}>("mslk_flash3::flash_bwd"),
+    OpRule{.name = "xformers::efficient_attention_forward_ck",
+           .flop_cost = add_attention<ck_forward>,
+           .place_of = ck_place},
+    OpRule{.name = "xformers::efficient_attention_backward_ck",
+           .flop_cost = add_attention<ck_backward>,
+           .place_of = ck_place},
+};
+
+constexpr std::array examples = {
+    causal("xformers_flash::flash_fwd",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - 3 5 - - 1 -1 -1 0 - 0"),
+    causal_backward("xformers_flash::flash_bwd",
+                    "0 bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
+                    "[2,4,3] - - 3 5 - - 1 -1 -1 - 0"),
+    causal("xformers_flash3::flash_fwd",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - 3 5 - - 1 -1 -1 0 - 0"),
+    causal_backward("xformers_flash3::flash_bwd",
+                    "0 bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
+                    "[2,4,3] - - 3 5 - - 1 -1 -1 - 0"),
+    causal("mslk_flash::flash_fwd",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - 3 5 - - 1 -1 -1 0 - 0"),
+    causal_backward("mslk_flash::flash_bwd",
+                    "0 bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
+                    "[2,4,3] - - 3 5 - - 1 -1 -1 - 0"),
+    causal("mslk_flash3::flash_fwd",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - 3 5 - - 1 -1 -1 0 - 0"),
+    causal_backward("mslk_flash3::flash_bwd",
+                    "0 bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] bf16[2,3,4,6] "
+                    "[2,4,3] - - 3 5 - - 1 -1 -1 - 0"),
+    causal("xformers::efficient_attention_forward_ck",
+           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - 2"),
+    causal_backward("xformers::efficient_attention_backward_ck",
+                    "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - 2"),
+};
+
+}  // namespace
+
+extern constinit const OpFamily op_xformers{
+    .name = "xformers",
+    .help = "attention of xFormers and MSLK; supported as attention",
+    .source = "FlashAttention-2, arXiv 2307.08691; schemas of xFormers 0.0.28 and later",
+    .rules = rules,
+    .examples = examples};
+
+}  // namespace flopmeter
