@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flopmeter.torch.adapter import torch_adapter
-from flopmeter.torch.compiled_code import hidden_kernels
 from flopmeter.torch.modules import ROOT, ModuleHooks
 
 if TYPE_CHECKING:
@@ -24,6 +23,14 @@ class Row(NamedTuple):
     calls: int
     executed: int
     model: int
+
+
+class UnsupportedOp(NamedTuple):
+    """An operator, function, or compiled model that ran without a known FLOP cost."""
+
+    op: str
+    calls: int
+    seconds: float | None  # known after a profiled step
 
 
 class PassFlops(NamedTuple):
@@ -113,14 +120,19 @@ class Count:
         return self._counts()["attention_pairs"]
 
     @property
-    def unknown_ops(self) -> dict[str, int]:
-        """Calls of operators with unsupported arguments."""
-        return self._counts()["unknown_ops"]
+    def unsupported(self) -> list[UnsupportedOp]:
+        """Work that ran and has no FLOP cost: the count is too low by it."""
+        return [UnsupportedOp(op, calls, None) for op, calls in self._counts()["unsupported"].items()]
 
     @property
-    def hidden_kernels(self) -> list[str]:
-        """Kernels of torch.compile whose FLOPs cannot be counted, such as those of ``flex_attention``."""
-        return hidden_kernels()
+    def coverage(self) -> float | None:
+        """1.0 if everything that ran has a FLOP cost, else None: only a profiled step knows the time of the rest."""
+        return None if self._counts()["unsupported"] else 1.0
+
+    @property
+    def bounded_flops(self) -> int:
+        """The part of ``model_flops`` that is an upper bound: lengths or masks on the device decide."""
+        return self._counts()["bounded_flops"]
 
     @property
     def by_dtype(self) -> dict[str, int]:

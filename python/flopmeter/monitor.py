@@ -18,7 +18,6 @@ from flopmeter.ranks import find_world, make_exchange
 from flopmeter.records import RecordThread, take_python_sinks
 from flopmeter.spans import Phase, Stage, Step
 from flopmeter.torch import loaded_torch
-from flopmeter.torch.compiled_code import hidden_kernels
 from flopmeter.torch.hooks import TorchHooks, can_hook
 from flopmeter.torch.modules import replicated_hooks
 from flopmeter.values import as_float
@@ -249,8 +248,8 @@ class Monitor:
             log_once("no optimizer step was seen: the records are empty")
         if self._before_torch and loaded_torch() is not None:
             log_once("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
-        if self._counter is not None and (hidden := hidden_kernels()):
-            log_once(f"FLOPs inside {len(hidden)} kernels of torch.compile are in no count: {', '.join(hidden[:3])}")
+        if self._counter is not None and (unsupported := _flopmeter.unsupported_ops()):
+            log_once(f"MFU is incomplete: no FLOP cost is known for {', '.join(list(unsupported)[:5])}; see flopmeter.register_op")
 
     @property
     def enabled(self) -> bool:

@@ -11,4 +11,6 @@ PYBIND11_MODULE(_flopmeter, m) {
   flopmeter::bind_monitor(m);
   flopmeter::bind_hooks(m);
   flopmeter::bind_counting(m);
+  flopmeter::bind_callables(m);
+  flopmeter::bind_compiled_graphs(m);
 }

@@ -51,5 +51,7 @@ void bind_options(pybind11::module_& m);
 void bind_monitor(pybind11::module_& m);
 void bind_hooks(pybind11::module_& m);
 void bind_counting(pybind11::module_& m);
+void bind_callables(pybind11::module_& m);
+void bind_compiled_graphs(pybind11::module_& m);
 
 }  // namespace flopmeter

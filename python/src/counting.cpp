@@ -78,8 +78,8 @@ py::dict to_dict(const Counts& counts) {
     }
     return list;
   };
-  py::dict unknown;
-  for (const UnknownOp& op : counts.unknown_ops) unknown[op.name.c_str()] = op.calls;
+  py::dict unsupported;
+  for (const UnsupportedOp& op : counts.unsupported) unsupported[op.name.c_str()] = op.calls;
   py::dict by_dtype;
   for (std::size_t d = 0; d < dtype_count; ++d) {
     const auto dtype = static_cast<Dtype>(d);
@@ -96,8 +96,9 @@ py::dict to_dict(const Counts& counts) {
                   "by_dtype"_a = by_dtype,
                   "op_rows"_a = rows(counts.ops),
                   "module_rows"_a = rows(counts.modules),
-                  "unknown_ops"_a = unknown,
+                  "unsupported"_a = unsupported,
                   "calls"_a = counts.totals.calls,
+                  "bounded_flops"_a = counts.totals.bounded,
                   "attention_pairs"_a = std::string(to_string(counts.attention_pairs())));
 }
 
@@ -137,6 +138,7 @@ void bind_counting(py::module_& m) {
       .def(py::init<>())
       .def("stop", &Region::stop)
       .def("replayed", &Region::replayed)
+      .def("discard", &Region::discard)
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
   py::class_<OpProfiler>(m, "OpProfiler")
       .def(py::init([](double tiny_seconds) {
@@ -179,6 +181,17 @@ void bind_counting(py::module_& m) {
   m.def("register_op", [](const std::string& name, const py::function& rule) {
     check_registered(register_op(name, python_rule(rule)));
   });
+  m.def("register_function", [](const std::string& name, const py::function& rule) {
+    check_registered(register_function(name, python_rule(rule)));
+  });
+  m.def(
+      "unsupported_ops",
+      [] {
+        py::dict calls;
+        for (const UnsupportedOp& op : unsupported_ops()) calls[op.name.c_str()] = op.calls;
+        return calls;
+      },
+      "Calls of what ran without a FLOP cost since the process began, by name.");
   m.def("intercepted_ops", &intercepted_ops);
   m.def("module_id", &module_id);
   m.def("replicated_module", &replicated_module);

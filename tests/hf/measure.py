@@ -51,7 +51,7 @@ def training_step(family, config, attention, prepare=lambda model: None):
         if loss.requires_grad:
             loss.backward()
     assert not counter.unknown, f"operators without a cost: {dict(counter.unknown)}"
-    assert not counted.unknown_ops
+    assert not counted.unsupported
     by_module = {
         (module, phase): flops
         for module, passes in counted.by_module.items()

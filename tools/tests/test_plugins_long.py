@@ -17,7 +17,7 @@ NAME = "house"
 # Kind to (folder, plug-in that is copied, replacements in its text).
 KINDS = {
     "model": ("src/catalog/models", "aquila", {"Aquila": "House", "aquila": NAME}),
-    "op": ("src/catalog/ops", "state_space", {"mamba_ssm::": f"{NAME}::", '"state_space"': f'"{NAME}"'}),
+    "op": ("src/catalog/ops", "causal_conv1d", {"DaoAILab::": f"{NAME}::", '"causal_conv1d"': f'"{NAME}"'}),
     "convention": ("src/catalog/conventions", "kaplan_6n", {'"kaplan-6n"': f'"{NAME}"'}),
     "sink": ("src/sinks/formats", "jsonl", {'"jsonl"': f'"{NAME}"'}),
     "rule": ("src/analysis/rules", "padding", {'"padding"': f'"{NAME}"'}),

@@ -33,7 +33,16 @@ def torch_adapter() -> ModuleType:
         except RuntimeError as error:
             raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
         _loaded = True
+        _count_other_entry_points()
     return _flopmeter
+
+
+def _count_other_entry_points() -> None:
+    """Counts work that does not pass the dispatcher."""
+    from flopmeter.torch import callables, compiled_graphs, replays
+
+    for entry_point in (callables, compiled_graphs, replays):
+        entry_point.install()
 
 
 def ready_adapter() -> ModuleType | None:

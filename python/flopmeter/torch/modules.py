@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flopmeter.torch import as_module
+from flopmeter.torch import as_module, loaded_torch
 from flopmeter.torch.adapter import torch_adapter
 from flopmeter.torch.model_hooks import put_on
 
@@ -27,17 +27,26 @@ class ModuleHooks:
         self._adapter = adapter
         self._open = threading.local()
         self._handles: list[Any] = []
+        compiler = getattr(loaded_torch(), "compiler", None)
+        self._is_compiling: Callable[[], bool] = getattr(compiler, "is_compiling", bool)
         models = modules if isinstance(modules, Mapping) else {"": modules}
         for prefix, model in models.items():
             for name, module in model.named_modules(prefix=prefix):
                 self._hook(module, adapter.module_id(name or ROOT))
 
     def _hook(self, module: torch.nn.Module, module_id: int) -> None:
+        is_compiling = self._is_compiling
+
+        # Dynamo traces the hooks: compiled graphs know their modules themselves.
         def enter(_module: torch.nn.Module, _args: object) -> None:
+            if is_compiling():
+                return
             tokens = self._open.__dict__.setdefault("tokens", [])
             tokens.append(self._adapter.enter_module(module_id))
 
         def leave(_module: torch.nn.Module, _args: object, _result: object) -> None:
+            if is_compiling():
+                return
             tokens = self._open.__dict__.get("tokens")
             if tokens:
                 self._adapter.leave_module(tokens.pop())

@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces a function of another library; restores the original only if the replacement is still in place."""
+"""Replaces functions of other libraries."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 
+def replace_function(module: ModuleType, name: str, original: Any, replacement: Any) -> None:
+    """Replace a function in its module, and where other modules have imported it by name."""
+    setattr(module, name, replacement)
+    for other in list(sys.modules.values()):
+        values = getattr(other, "__dict__", None)
+        if isinstance(values, dict) and values.get(name) is original:
+            values[name] = replacement
+
+
 class Patch:
-    """Replaces ``owner.name`` with ``make(original)``."""
+    """Replaces ``owner.name`` with ``make(original)`` until it is removed."""
 
     def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         self._owner = owner

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flex_attention in compiled graphs, where it is one node: [batch, heads, length, size].  A block
+// flex_attention, which is one node of a compiled graph: [batch, heads, length, size].  A block
 // mask selects pairs; what it selects is on the device, so that all pairs are an upper bound.  Not
 // compiled, flex_attention consists of matmuls.
 #include "attention_cost.h"

@@ -60,7 +60,7 @@ bool is_plausible(const Arg& arg) {
 
 const OpRule* find_op_rule(std::string_view name) {
   if (const OpRule* rule = find_exactly(name)) return rule;
-  // The overload follows the name; a Python module has dots of its own.
+  // The overload follows the name; the name of a Python module contains dots.
   std::string_view base = name.substr(0, name.find('.', std::min(name.find("::"), name.size())));
   if (const OpRule* rule = find_exactly(base)) return rule;
   if (!base.ends_with('_')) return nullptr;

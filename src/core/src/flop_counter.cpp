@@ -14,6 +14,7 @@ FlopTotals operator-(const FlopTotals& after, const FlopTotals& before) {
   d.calls -= before.calls;
   d.unsupported_op_calls -= before.unsupported_op_calls;
   d.replicated -= before.replicated;
+  d.bounded -= before.bounded;
   for (std::size_t i = 0; i < d.attention_calls.size(); ++i)
     d.attention_calls[i] -= before.attention_calls[i];
   return d;

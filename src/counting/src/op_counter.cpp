@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -135,6 +136,7 @@ void OpCounter::stop() {
 
 struct Region::State : CountedSpan {
   using CountedSpan::CountedSpan;
+  std::optional<Replay> replay;
 };
 
 Region::Region() : state_(std::make_unique<State>(counts_modules())) {}
@@ -147,7 +149,11 @@ void Region::stop() {
 }
 void Region::replayed(std::uint64_t times) {
   state_->stop();
-  add_again(state_->so_far(), times);
+  if (!state_->replay) state_->replay.emplace(state_->so_far());
+  state_->replay->add(times);
+}
+void Region::discard() {
+  replayed(~std::uint64_t{0});
 }
 
 TorchFlopCounter::TorchFlopCounter(bool replicated)
@@ -170,6 +176,19 @@ void TorchFlopCounter::enable(bool on) {
 double TorchFlopCounter::nanoseconds_per_call() const {
   static const double cost = measured_call_cost(require_adapter());
   return cost;
+}
+
+std::string_view TorchFlopCounter::unsupported_note() const {
+  static std::mutex& mutex = *new std::mutex;
+  static std::map<std::size_t, std::string>& notes = *new std::map<std::size_t, std::string>;
+  const auto ops = unsupported_ops();
+  const std::lock_guard lock(mutex);
+  std::string& note = notes[ops.size()];  // more operators, another note
+  if (note.empty()) {
+    note = "unsupported:";
+    for (const UnsupportedOp& op : ops) note += " " + op.name;
+  }
+  return note;
 }
 
 bool TorchFlopCounter::begin_profile() {
@@ -202,6 +221,10 @@ Result<void> install_op_counter() {
   return result;
 }
 
+std::vector<UnsupportedOp> unsupported_ops() {
+  return to_counts(snapshot_now(false)).unsupported;
+}
+
 std::vector<std::string> intercepted_ops() {
   std::vector<std::string> names;
   if (const FlopmeterAdapter* adapter = attached_adapter()) {
@@ -212,7 +235,10 @@ std::vector<std::string> intercepted_ops() {
   return names;
 }
 
-Result<void> register_op(const std::string& name, UserRule rule) {
+namespace {
+
+/// The entry for a name that a user registers.
+Result<OpEntry*> user_entry(const std::string& name) {
   if (name.find("::") == std::string::npos) {
     return Error{ErrorCode::invalid_argument,
                  "register_op: '" + name +
@@ -220,15 +246,27 @@ Result<void> register_op(const std::string& name, UserRule rule) {
                      "\""};
   }
   if (auto installed = install_op_counter(); !installed) return installed.error();
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
   OpEntry* entry = find_or_add_op(name);
   if (entry == nullptr)
     return Error{ErrorCode::unsupported,
                  "register_op: too many operators; '" + name + "' is not counted"};
-  switch (require_adapter().intercept(name.c_str(), entry)) {
+  return entry;
+}
+
+std::mutex& register_mutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+}  // namespace
+
+Result<void> register_op(const std::string& name, UserRule rule) {
+  const std::lock_guard lock(register_mutex());
+  const Result<OpEntry*> entry = user_entry(name);
+  if (!entry) return entry.error();
+  switch (require_adapter().intercept(name.c_str(), *entry)) {
     case FLOPMETER_INTERCEPTED:
-      entry->set_user_rule(std::move(rule));
+      (*entry)->set_user_rule(std::move(rule));
       return {};
     case FLOPMETER_COMPOSITE_OP:
       return Error{
@@ -239,6 +277,14 @@ Result<void> register_op(const std::string& name, UserRule rule) {
                    "register_op: torch has no operator '" + name +
                        "'; load the library that defines it first"};
   }
+}
+
+Result<void> register_function(const std::string& name, UserRule rule) {
+  const std::lock_guard lock(register_mutex());
+  const Result<OpEntry*> entry = user_entry(name);
+  if (!entry) return entry.error();
+  (*entry)->set_user_rule(std::move(rule));
+  return {};
 }
 
 }  // namespace flopmeter

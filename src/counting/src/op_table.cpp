@@ -4,6 +4,8 @@
 #include "count_call.h"
 #include "thread_counters.h"
 
+#include <flopmeter/counting/adapter.h>
+
 #include <array>
 #include <mutex>
 #include <utility>
@@ -72,6 +74,20 @@ OpEntry* find_or_add_op(std::string_view name_and_overload, const OpRule* rule) 
   t.entries[count].store(entry, std::memory_order_release);
   t.count.store(count + 1, std::memory_order_release);
   return entry;
+}
+
+const FlopmeterOp* counted_op(const std::string& name) {
+  return find_or_add_op(name);
+}
+
+const OpRule* catalog_rule(const FlopmeterOp& op) {
+  const auto& entry = static_cast<const OpEntry&>(op);
+  return entry.user.load(std::memory_order_acquire) == nullptr ? entry.rule : nullptr;
+}
+
+bool has_rule(const FlopmeterOp& op) {
+  const auto& entry = static_cast<const OpEntry&>(op);
+  return entry.rule != nullptr || entry.user.load(std::memory_order_acquire) != nullptr;
 }
 
 const OpEntry* op_entry(std::size_t index) {

@@ -62,6 +62,22 @@ void append_rows(std::vector<CountRow>& rows,
   }
 }
 
+/// Separate counters for replays, whose one writer is the thread that holds the mutex.
+ThreadCounters& replay_counters() {
+  static ThreadCounters& counters = []() -> ThreadCounters& {
+    auto* made = new ThreadCounters;
+    made->next = all_counters.load(std::memory_order_relaxed);
+    while (!all_counters.compare_exchange_weak(made->next, made, std::memory_order_release)) {
+    }
+    return *made;
+  }();
+  return counters;
+}
+std::mutex& replay_mutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
 }  // namespace
 
 Snapshot snapshot_now(bool modules) {
@@ -95,7 +111,7 @@ Counts to_counts(const Snapshot& difference) {
       append_rows(counts.ops, name, static_cast<Dtype>(d), difference.ops[op][d]);
     }
     if (difference.unsupported[op] != 0)
-      counts.unknown_ops.push_back({.name = name, .calls = difference.unsupported[op]});
+      counts.unsupported.push_back({.name = name, .calls = difference.unsupported[op]});
   }
   for (std::size_t m = 0; m < difference.modules.size(); ++m) {
     append_rows(
@@ -104,42 +120,44 @@ Counts to_counts(const Snapshot& difference) {
   return counts;
 }
 
-void add_again(const Snapshot& difference, std::uint64_t times) {
-  // Separate counters: their one writer is the thread that holds the lock.
-  static std::mutex mutex;
-  static ThreadCounters& counters = []() -> ThreadCounters& {
-    auto* made = new ThreadCounters;
-    made->next = all_counters.load(std::memory_order_relaxed);
-    while (!all_counters.compare_exchange_weak(made->next, made, std::memory_order_release)) {
-    }
-    return *made;
-  }();
-  const std::lock_guard lock(mutex);
-  const FlopTotals& totals = difference.totals;
+Replay::Replay(const Snapshot& difference) {
+  ThreadCounters& counters = replay_counters();
+  const auto add = [this](Cell& cell, const CellValue& value) {
+    if (value.calls != 0) cells_.push_back({&cell, value});
+  };
+  const auto add_counter = [this](Counter& counter, std::uint64_t value) {
+    if (value != 0) counters_.push_back({&counter, value});
+  };
   for (std::size_t op = 0; op < difference.ops.size(); ++op) {
+    add_counter(counters.unsupported_by_op[op], difference.unsupported[op]);
     for (std::size_t d = 0; d < dtype_count; ++d) {
       for (std::size_t p = 0; p < pass_count; ++p) {
         const CellValue& value = difference.ops[op][d][p];
         if (value.calls == 0) continue;
-        counters.ops[op].get()[d][p].add(
-            times * value.executed, times * value.model, times * value.calls);
-        counters.totals[d][p].add(times * value.executed, times * value.model, times * value.calls);
+        add(counters.ops[op].get()[d][p], value);
+        add(counters.totals[d][p], value);
       }
     }
-    counters.unsupported_by_op[op].add(times * difference.unsupported[op]);
   }
   for (std::size_t m = 0; m < difference.modules.size(); ++m) {
     for (std::size_t p = 0; p < pass_count; ++p) {
       const CellValue& value = difference.modules[m][p];
-      if (value.calls == 0) continue;
-      counters.modules[m / module_block].get()[m % module_block][p].add(
-          times * value.executed, times * value.model, times * value.calls);
+      if (value.calls != 0)
+        add(counters.modules[m / module_block].get()[m % module_block][p], value);
     }
   }
-  counters.unsupported_op_calls.add(times * totals.unsupported_op_calls);
-  for (std::size_t i = 0; i < totals.attention_calls.size(); ++i) {
-    counters.attention_calls[i].add(times * totals.attention_calls[i]);
-  }
+  const FlopTotals& totals = difference.totals;
+  add_counter(counters.unsupported_op_calls, totals.unsupported_op_calls);
+  add_counter(counters.bounded, totals.bounded);
+  for (std::size_t i = 0; i < totals.attention_calls.size(); ++i)
+    add_counter(counters.attention_calls[i], totals.attention_calls[i]);
+}
+
+void Replay::add(std::uint64_t times) const {
+  const std::lock_guard lock(replay_mutex());
+  for (const auto& [cell, value] : cells_)
+    cell->add(times * value.executed, times * value.model, times * value.calls);
+  for (const auto& [counter, value] : counters_) counter->add(times * value);
 }
 
 }  // namespace flopmeter

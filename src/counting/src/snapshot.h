@@ -8,6 +8,7 @@
 
 #include <flopmeter/counting/op_counter.h>
 
+#include <utility>
 #include <vector>
 
 namespace flopmeter {
@@ -30,7 +31,17 @@ Snapshot snapshot_now(bool modules);
 /// The work between two snapshots, modulo 2^64 and therefore exact.
 Snapshot difference(const Snapshot& after, const Snapshot& before);
 Counts to_counts(const Snapshot& difference);
-/// Adds the snapshot `times` times to the counters.
-void add_again(const Snapshot& difference, std::uint64_t times);
+
+/// Work that is added to the counters again and again.
+class Replay {
+ public:
+  explicit Replay(const Snapshot& difference);
+  /// Adds the work `times` times; counters are modulo 2^64, so that -1 takes it out.
+  void add(std::uint64_t times) const;
+
+ private:
+  std::vector<std::pair<Cell*, CellValue>> cells_;
+  std::vector<std::pair<Counter*, std::uint64_t>> counters_;
+};
 
 }  // namespace flopmeter

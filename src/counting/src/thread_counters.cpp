@@ -85,8 +85,10 @@ void ThreadCounters::add_details(std::size_t op,
   if (by_module != nullptr) {
     (*by_module)[at(attribution)].add(work.executed, work.model, 1);
   }
-  if (work.pairs != AttentionPairs::none)
-    attention_calls[static_cast<std::size_t>(work.pairs)].add(1);
+  if (work.pairs == AttentionPairs::none) return;
+  attention_calls[static_cast<std::size_t>(work.pairs)].add(1);
+  if (work.pairs == AttentionPairs::unknown && attribution != PassAttribution::recompute)
+    bounded.add(work.model);
 }
 
 void ThreadCounters::settle(PassAttribution first, PassAttribution rest) {
@@ -142,6 +144,7 @@ FlopTotals totals_now(std::size_t replicated) {
       break;
     }
     sum.unsupported_op_calls += counters.unsupported_op_calls.read();
+    sum.bounded += counters.bounded.read();
     for (std::size_t i = 0; i < sum.attention_calls.size(); ++i)
       sum.attention_calls[i] += counters.attention_calls[i].read();
   });

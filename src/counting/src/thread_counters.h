@@ -104,6 +104,7 @@ struct Work {
 struct alignas(64) ThreadCounters {
   std::array<PassCells, dtype_count> totals;
   Counter unsupported_op_calls;
+  Counter bounded;  ///< model FLOPs that are an upper bound
   std::array<Counter, 4> attention_calls;
   std::array<Counter, max_ops> unsupported_by_op;
   std::array<Lazy<std::array<PassCells, dtype_count>>, max_ops> ops;

@@ -43,6 +43,7 @@ FlopmeterAdapter fake{
     .framework_version = "fake",
     .install = [] {},
     .intercept = [](const char*, FlopmeterOp*) -> int { return FLOPMETER_NO_SUCH_OP; },
+    .find_new_ops = [] {},
     .add_users = [](std::int32_t, std::int32_t) {},
     .run_matmuls = run_matmuls};
 

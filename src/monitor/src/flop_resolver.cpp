@@ -63,6 +63,25 @@ void FlopResolver::no_counters(std::string_view reason) {
   counter_reason_ = reason;
 }
 
+namespace {
+
+/// Work ran that has no FLOP cost: the count is too low by an unknown amount.
+bool lacks_work(const StepRecord& record) {
+  return record.unsupported_op_calls.value_or(0) != 0;
+}
+
+void clear_flops(StepRecord& record) {
+  record.model_flops.reset();
+  record.hardware_flops.reset();
+  record.recompute_flops.reset();
+  record.replicated_flops.reset();
+  record.model_flops_by_dtype = {};
+  record.hardware_flops_by_dtype = {};
+  record.flops_source = FlopsProvenance::none;
+}
+
+}  // namespace
+
 std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
   if (estimator_ == nullptr || !slot.record.batch.known()) return std::nullopt;
   const auto found = estimates_.find(slot.record.batch.signature());
@@ -138,7 +157,9 @@ void FlopResolver::use_estimate(Slot& slot, FlopEstimate estimated) {
   const std::uint64_t signature = record.batch.signature();
   if (slot.counted) {
     const FlopEstimate counted = flops_of(record);
-    if (2 * sum(counted.hardware) < sum(estimated.hardware)) {
+    if (lacks_work(record)) {
+      record.counted_flops = record.model_flops;
+    } else if (2 * sum(counted.hardware) < sum(estimated.hardware)) {
       record.counted_flops = record.model_flops;
       record.flops_note = hidden_kernels;
     } else {
@@ -166,11 +187,13 @@ void FlopResolver::choose(Slot& slot) {
   if (record.flops_source == FlopsProvenance::user) return;
   if (record.flops_source == FlopsProvenance::framework ||
       record.flops_source == FlopsProvenance::estimate) {  // the batch brought them
-    if (slot.counted && 2 * record.counted_flops->value < record.model_flops->value) {
+    const bool too_low =
+        slot.counted && 2 * record.counted_flops->value < record.model_flops->value;
+    if (too_low || (slot.counted && lacks_work(record))) {
       record.hardware_flops.reset();
       record.hardware_flops_by_dtype = {};
       record.recompute_flops.reset();
-      record.flops_note = hidden_kernels;
+      if (!lacks_work(record)) record.flops_note = hidden_kernels;
     }
     return;
   }
@@ -183,6 +206,16 @@ void FlopResolver::choose(Slot& slot) {
         *slot.counter_flops * counter_factor_ / record.step_seconds.value;
   if (estimated && model_flops_ == ModelFlops::estimate) {
     use_estimate(slot, *estimated);
+    return;
+  }
+  if (slot.counted && lacks_work(record)) {
+    record.counted_flops = record.model_flops;
+    record.bounded_flops.reset();
+    if (estimated) {
+      set_flops(record, *estimated, FlopsProvenance::estimate);
+    } else {
+      clear_flops(record);
+    }
     return;
   }
   if (slot.counted) {

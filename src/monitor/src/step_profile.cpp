@@ -7,6 +7,23 @@
 
 namespace flopmeter {
 
+namespace {
+
+/// The time in supported operators over that in all that compute.  Empty if unsupported work ran
+/// that the profile does not show.
+std::optional<double> coverage_of(const OpProfile& profile, bool has_unsupported) {
+  double supported = 0;
+  double unsupported = 0;
+  for (const OpProfileRow& row : profile.rows) {
+    if (row.kind == OpKind::compute) supported += row.self.value;
+    if (row.kind == OpKind::unknown) unsupported += row.self.value;
+  }
+  if (supported + unsupported <= 0 || (has_unsupported && unsupported <= 0)) return std::nullopt;
+  return supported / (supported + unsupported);
+}
+
+}  // namespace
+
 /// The one thing here that may allocate and lock: on the few steps that are profiled, and tagged
 /// so.
 void StepRecorder::start_profile() noexcept {
@@ -39,6 +56,8 @@ void StepRecorder::stop_profile(std::int64_t now) noexcept {
   try {
     auto seen = source_->end_profile();
     if (!seen) return;
+    coverage_ = coverage_of(*seen, now_.record.unsupported_op_calls.value_or(0) != 0);
+    now_.record.coverage = coverage_;
     seen->step = now_.record.step;
     seen->time_unix = static_cast<double>(clock_.unix_time()) / 1e9;
     const std::unique_ptr<OpProfile> untaken{profile_.exchange(

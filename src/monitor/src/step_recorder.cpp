@@ -182,6 +182,7 @@ void StepRecorder::begin_step(const StepInput& input, std::string_view stage) no
   record.epoch = input.epoch.value_or(-1);
   record.tag = input.tag;
   record.stage = stage;
+  record.coverage = coverage_;
   add_batch(input);
   start_counting();
   start_profile();
@@ -203,6 +204,13 @@ void StepRecorder::start_counting() noexcept {
   if (wanted && !counts_before_step_) before_ = source_->snapshot();
   now_.counted = wanted;
   measuring_.store(wanted, std::memory_order_relaxed);
+}
+
+/// Allocates for a new note only.
+std::string_view StepRecorder::unsupported_note() const noexcept try {
+  return source_->unsupported_note();
+} catch (...) {  // no memory
+  return "unsupported operators";
 }
 
 void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
@@ -229,6 +237,8 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
     record.hardware_flops = Flops{static_cast<WideInt>(hardware)};
     record.recompute_flops = Flops{static_cast<WideInt>(recompute)};
     record.unsupported_op_calls = work.unsupported_op_calls;
+    record.bounded_flops = Flops{static_cast<WideInt>(work.bounded)};
+    if (work.unsupported_op_calls != 0) record.flops_note = unsupported_note();
     if (replicated_)
       record.replicated_flops =
           Flops{counts_for_group_ ? 0 : static_cast<WideInt>(work.replicated)};

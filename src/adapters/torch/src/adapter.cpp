@@ -41,6 +41,7 @@ constexpr FlopmeterAdapter adapter{
     .begin_call = guarded<begin_call>,
     .end_call = guarded<end_call>,
     .inside_call = guarded<inside_call>,
+    .current_module = guarded<module_now>,
     .count_call = guarded<count_outside>,
     .describe_tensor = guarded<describe_tensor, -1>,
     .add_users = guarded<add_users>,

@@ -305,6 +305,10 @@ int inside_call() {
   return thread_context.depth != 0 ? 1 : 0;
 }
 
+std::uint32_t module_now() {
+  return current_module(current_pass());
+}
+
 void count_outside(const FlopmeterOp* op,
                    const FlopmeterArg* args,
                    std::size_t arg_count,

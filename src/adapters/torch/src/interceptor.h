@@ -151,6 +151,7 @@ void open_op(const char* name);
 int begin_call(int is_graph);
 void end_call();
 int inside_call();
+std::uint32_t module_now();
 void count_outside(const FlopmeterOp* op,
                    const FlopmeterArg* args,
                    std::size_t arg_count,

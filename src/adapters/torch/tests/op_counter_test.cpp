@@ -58,7 +58,7 @@ TEST(OpCounter, counts_forward_and_backward_of_a_product) {
   EXPECT_EQ(counts.hardware_flops(), 3 * mm_flops);
   EXPECT_EQ(counts.executed(Dtype::fp32), 3 * mm_flops);
   EXPECT_EQ(counts.totals.calls, 3);
-  EXPECT_TRUE(counts.unknown_ops.empty());
+  EXPECT_TRUE(counts.unsupported.empty());
 }
 
 TEST(OpCounter, counts_nothing_once_stopped) {

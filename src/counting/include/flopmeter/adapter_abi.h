@@ -221,6 +221,9 @@ typedef struct FlopmeterAdapter {
   void (*end_call)(void);
   /// Whether the thread is inside counted work.
   int (*inside_call)(void);
+  /// The module in which this thread is, in its pass; FLOPMETER_MODULES_OFF if modules are not
+  /// counted.
+  uint32_t (*current_module)(void);
   /// Counts a call that succeeded.
   void (*count_call)(const FlopmeterOp* op,
                      const FlopmeterArg* args,

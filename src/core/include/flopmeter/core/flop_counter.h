@@ -30,6 +30,9 @@ struct FlopTotals {
   /// Model FLOPs, without recomputation, of work that every rank of a tensor-parallel group
   /// repeats.
   std::uint64_t replicated = 0;
+  /// Model FLOPs, without recomputation, that are an upper bound: lengths or masks on the device
+  /// decide.
+  std::uint64_t bounded = 0;
   /// Calls of attention, by AttentionPairs.
   std::array<std::uint64_t, 4> attention_calls{};
 };
@@ -54,6 +57,9 @@ class FlopCounter {
   virtual void enable(bool on) = 0;
   /// Nanoseconds that counting one operation takes, calibrated by the adapter.
   [[nodiscard]] virtual double nanoseconds_per_call() const = 0;
+
+  /// Names what ran without a FLOP cost, as a sentence that lives until the process ends.
+  [[nodiscard]] virtual std::string_view unsupported_note() const { return {}; }
 
   /// Starts to profile every operator, which is slow; false if that is impossible (another profile
   /// runs, or the counter has no profiler).

@@ -35,7 +35,7 @@ struct CountRow {
 };
 
 /// An operator that ran with arguments for which no FLOP cost is known.
-struct UnknownOp {
+struct UnsupportedOp {
   std::string name;
   std::uint64_t calls = 0;
 };
@@ -45,7 +45,7 @@ struct Counts {
   FlopTotals totals;
   std::vector<CountRow> ops;      ///< without empty rows
   std::vector<CountRow> modules;  ///< if modules were counted; "" is work outside of all modules
-  std::vector<UnknownOp> unknown_ops;
+  std::vector<UnsupportedOp> unsupported;
 
   /// The numerator of MFU: forward and backward work of the model, without recomputation.
   [[nodiscard]] std::uint64_t model_flops() const;
@@ -95,6 +95,8 @@ class Region {
   void stop();
   /// Adds the region's counts `times` times to every counter that is alive.
   void replayed(std::uint64_t times);
+  /// Ends the capture and takes its counts out of every counter: a capture does not execute.
+  void discard();
   [[nodiscard]] Counts counts() const;
 
  private:
@@ -109,9 +111,16 @@ using UserRule = std::function<std::optional<Flops>(const OpCall& call)>;
 /// later rule replaces an earlier one.  Operators that it calls are then not counted again.
 Result<void> register_op(const std::string& name, UserRule rule);
 
+/// The same for work that does not pass the dispatcher: a Python function or Triton kernel
+/// ("mylib.kernels::fused_mlp").  Its interceptor counts it by this name.
+Result<void> register_function(const std::string& name, UserRule rule);
+
 /// Intercepts the dispatcher and tests that a small matmul counts.  The first OpCounter does this
 /// as well, and throws std::runtime_error if it fails.
 Result<void> install_op_counter();
+
+/// Work without a FLOP cost since the process began.
+std::vector<UnsupportedOp> unsupported_ops();
 
 /// Names of the operators that are intercepted, with overload.
 std::vector<std::string> intercepted_ops();
@@ -131,6 +140,7 @@ class TorchFlopCounter final : public FlopCounter {
   [[nodiscard]] FlopTotals snapshot() const override;
   void enable(bool on) override;
   [[nodiscard]] double nanoseconds_per_call() const override;
+  [[nodiscard]] std::string_view unsupported_note() const override;
   bool begin_profile() override;
   std::optional<OpProfile> end_profile() override;
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts graphs of a device (CUDA graphs): the work of a capture is counted once, taken out, and added at each replay."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from flopmeter import _flopmeter
+from flopmeter.torch.imports import after_import
+
+_CLASSES = {  # by the module that defines them
+    "torch.cuda.graphs": "CUDAGraph",
+    "torch.xpu.graphs": "XPUGraph",
+    "torch.accelerator.graphs": "Graph",
+    "torch.mtia.mtia_graph": "MTIAGraph",
+}
+
+
+def _count_replays(graph_type: Any) -> None:
+    """Wrap the methods of a graph class.  The captured work is kept on the graph."""
+    begin, end, replay, reset = graph_type.capture_begin, graph_type.capture_end, graph_type.replay, graph_type.reset
+    inside, unsupported = _flopmeter.inside_call, _flopmeter.add_unsupported
+    name = f"{graph_type.__module__}::{graph_type.__name__}.replay"
+
+    @functools.wraps(begin)
+    def capture_begin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = begin(self, *args, **kwargs)
+        self._flopmeter_capture = _flopmeter.Region()
+        return result
+
+    @functools.wraps(end)
+    def capture_end(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = end(self, *args, **kwargs)
+        region = self.__dict__.pop("_flopmeter_capture", None)
+        if region is not None:
+            region.discard()
+            self._flopmeter_replayed = region.replayed
+        return result
+
+    @functools.wraps(replay)
+    def counted_replay(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = replay(self, *args, **kwargs)
+        if not inside():  # a compiled graph counts its own work
+            replayed = self.__dict__.get("_flopmeter_replayed")
+            if replayed is not None:
+                replayed(1)
+            else:  # captured before anything was counted
+                unsupported(name)
+        return result
+
+    @functools.wraps(reset)
+    def counted_reset(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.__dict__.pop("_flopmeter_replayed", None)
+        return reset(self, *args, **kwargs)
+
+    graph_type.capture_begin = capture_begin
+    graph_type.capture_end = capture_end
+    graph_type.replay = counted_replay
+    graph_type.reset = counted_reset
+
+
+def _patch(module: ModuleType) -> None:
+    graph_type = getattr(module, _CLASSES[module.__name__], None)
+    if graph_type is not None and not hasattr(graph_type.replay, "__wrapped__"):
+        _count_replays(graph_type)
+
+
+def install() -> None:
+    """Count the replays of all kinds of graphs that this torch has."""
+    for module in _CLASSES:
+        after_import(module, _patch)

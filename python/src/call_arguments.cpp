@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call_arguments.h"
+
+#include <flopmeter/counting/adapter.h>
+
+#include <array>
+
+namespace flopmeter {
+namespace {
+
+namespace py = pybind11;
+
+/// torch.Tensor, and where its objects keep the address of the TensorImpl.
+struct TensorLayout {
+  PyTypeObject* tensor = nullptr;
+  PyTypeObject* parameter = nullptr;
+  std::size_t word = 0;  ///< 0: not found; the attribute _cdata is read instead
+
+  TensorLayout() {
+    const py::module_ torch = py::module_::import("torch");
+    const auto type = [](const py::object& object) {
+      return reinterpret_cast<PyTypeObject*>(object.inc_ref().ptr());  // NOLINT: never freed
+    };
+    tensor = type(torch.attr("Tensor"));
+    parameter = type(torch.attr("nn").attr("Parameter"));
+    const py::object first = torch.attr("empty")(2);
+    const py::object second = torch.attr("empty")(3);
+    constexpr std::array<std::size_t, 3> candidates = {2, 3, 4};
+    for (const std::size_t candidate : candidates) {
+      if (word == 0 && holds(first, candidate) && holds(second, candidate)) word = candidate;
+    }
+  }
+
+  static bool holds(const py::object& object, std::size_t at) {
+    return words(object.ptr())[at] == object.attr("_cdata").cast<std::uintptr_t>();
+  }
+  static const std::uintptr_t* words(PyObject* object) {
+    return reinterpret_cast<const std::uintptr_t*>(object);  // NOLINT
+  }
+
+  [[nodiscard]] std::uintptr_t address(PyObject* object) const {
+    if (word != 0) return words(object)[word];
+    PyObject* address = PyObject_GetAttrString(object, "_cdata");
+    if (address == nullptr) return 0;
+    const std::size_t value = PyLong_AsSize_t(address);
+    Py_DECREF(address);
+    return value;
+  }
+};
+
+const TensorLayout& layout() {
+  static const TensorLayout& found = *new TensorLayout;
+  return found;
+}
+
+bool has(PyObject* object, const char* attribute) {
+  PyObject* value = PyObject_GetAttrString(object, attribute);
+  PyErr_Clear();
+  Py_XDECREF(value);
+  return value != nullptr && value != Py_None;
+}
+
+/// The compute dtype of a quantized tensor of TransformerEngine, or -1.
+int quantized_dtype(PyObject* object) {
+  if (has(object, "_fp4_dtype")) return FLOPMETER_FP4;
+  return has(object, "_fp8_dtype") ? FLOPMETER_FP8 : -1;
+}
+
+FlopmeterArg integer(std::int64_t value) {
+  FlopmeterArg arg{};
+  arg.kind = FLOPMETER_INTEGER;
+  arg.integer = value;
+  return arg;
+}
+
+/// Enumerations of TransformerEngine: one bit for each word in the name of the value.
+std::int64_t bits_of_name(PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) return 0;
+  const std::string_view value = text;
+  constexpr auto words =
+      std::to_array<std::string_view>({"CAUSAL", "BOTTOM_RIGHT", "PADDING", "THD"});
+  std::int64_t bits = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (value.find(words[i]) != std::string_view::npos) bits |= std::int64_t{1} << i;
+  }
+  return bits;
+}
+
+}  // namespace
+
+FlopmeterArg CallArguments::read_tensor(PyObject* tensor) noexcept {
+  FlopmeterArg arg{};
+  const std::uintptr_t address = layout().address(tensor);
+  const std::int32_t device =
+      address == 0 ? -1 : attached_adapter()->describe_tensor(address, &arg);
+  if (device < 0) return {};
+  if (device_ < 0) device_ = device;
+  return arg;
+}
+
+FlopmeterArg CallArguments::read_extents(PyObject* sizes) {
+  auto& values = values_.emplace_front();
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sizes); ++i) {
+    const long long value = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(sizes, i));
+    if (value == -1 && PyErr_Occurred() != nullptr) return {};
+    values.push_back(value);
+  }
+  FlopmeterArg arg{};
+  arg.rank = static_cast<std::int32_t>(values.size());
+  arg.values = values.data();
+  return arg;
+}
+
+/// An object that is not a tensor and has a method size().
+FlopmeterArg CallArguments::read_sized(PyObject* object) noexcept {
+  PyObject* sizes = PyObject_CallMethod(object, "size", nullptr);
+  if (sizes == nullptr) return {};
+  FlopmeterArg arg{};
+  if (PyTuple_Check(sizes) || PyList_Check(sizes)) arg = read_extents(sizes);
+  Py_DECREF(sizes);
+  const int dtype = quantized_dtype(object);
+  arg.dtype = static_cast<std::uint8_t>(dtype < 0 ? FLOPMETER_OTHER_DTYPE : dtype);
+  arg.kind = FLOPMETER_TENSOR;
+  return arg;
+}
+
+FlopmeterArg CallArguments::read_sequence(PyObject* sequence) {
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
+  if (size == 0) return {};
+  if (PyLong_Check(PySequence_Fast_GET_ITEM(sequence, 0))) {
+    FlopmeterArg arg = read_extents(sequence);
+    arg.kind = FLOPMETER_LIST;
+    return arg;
+  }
+  auto& items = items_.emplace_front();
+  for (Py_ssize_t i = 0; i < size; ++i)
+    items.push_back(read(PySequence_Fast_GET_ITEM(sequence, i)));
+  if (items[0].kind != FLOPMETER_TENSOR) return integer(1);
+  FlopmeterArg arg{};
+  arg.kind = FLOPMETER_TENSORS;
+  arg.rank = static_cast<std::int32_t>(items.size());
+  arg.items = items.data();
+  return arg;
+}
+
+FlopmeterArg CallArguments::read(PyObject* object) noexcept try {
+  const TensorLayout& known = layout();
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == known.tensor || type == known.parameter) return read_tensor(object);
+  if (object == Py_None || PyFloat_Check(object)) return {};
+  if (PyLong_Check(object)) {
+    const long long value = PyLong_AsLongLong(object);
+    PyErr_Clear();
+    return integer(value);
+  }
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    const FlopmeterArg arg = read_sequence(object);
+    if (PyErr_Occurred() == nullptr) return arg;
+    PyErr_Clear();
+    return {};
+  }
+  if (PyType_IsSubtype(type, known.tensor) != 0) {
+    FlopmeterArg arg = read_tensor(object);
+    const int dtype = quantized_dtype(object);
+    if (dtype >= 0) arg.dtype = static_cast<std::uint8_t>(dtype);
+    return arg;
+  }
+  if (has(object, "size")) {
+    const FlopmeterArg arg = read_sized(object);
+    PyErr_Clear();
+    return arg;
+  }
+  PyObject* name = PyObject_GetAttrString(object, "name");
+  PyErr_Clear();
+  const bool named = name != nullptr && PyUnicode_Check(name);
+  const FlopmeterArg arg = integer(named ? bits_of_name(name) : 1);
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return arg;
+} catch (...) {  // no memory
+  PyErr_Clear();
+  return {};
+}
+
+}  // namespace flopmeter

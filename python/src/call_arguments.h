@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Python objects as the arguments that rules read.
+#pragma once
+
+#include <flopmeter/adapter_abi.h>
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <cstdint>
+#include <forward_list>
+#include <string_view>
+#include <vector>
+
+namespace flopmeter {
+
+/// Reads tensors: those of torch by their address, and TransformerEngine's by their attributes.
+class CallArguments {
+ public:
+  static constexpr std::size_t most = 40;
+
+  /// `place` is the position at which the rule reads the object.
+  void set(std::size_t place, PyObject* object) noexcept {
+    if (place >= most) return;
+    while (count_ <= place) args_[count_++] = {};
+    args_[place] = read(object);
+  }
+  [[nodiscard]] const FlopmeterArg* data() const { return args_.data(); }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  /// The type of the first tensor's device; that of the host without a tensor.
+  [[nodiscard]] std::int32_t device() const { return device_ < 0 ? 0 : device_; }
+
+  /// Leaves no Python error.
+  FlopmeterArg read(PyObject* object) noexcept;
+
+ private:
+  FlopmeterArg read_tensor(PyObject* tensor) noexcept;
+  FlopmeterArg read_sized(PyObject* object) noexcept;
+  FlopmeterArg read_sequence(PyObject* sequence);
+  FlopmeterArg read_extents(PyObject* sizes);
+
+  std::array<FlopmeterArg, most> args_;
+  std::size_t count_ = 0;
+  std::int32_t device_ = -1;
+  std::forward_list<std::vector<std::int64_t>> values_;
+  std::forward_list<std::vector<FlopmeterArg>> items_;
+};
+
+}  // namespace flopmeter

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions that do not pass the dispatcher.  Their modules are stubs that compute with NumPy, which is not counted."""
+
+import copy
+import enum
+import sys
+import types
+
+import numpy as np
+import pytest
+import torch
+
+import flopmeter
+from flopmeter import _flopmeter
+
+PAIR = 4 * 2 * (8 + 6)  # query heads, sizes of keys and values
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    """Makes a module with functions and lets flopmeter find it, as its import would."""
+
+    def make(name, **functions):
+        module = types.ModuleType(name)
+        module.__dict__.update(functions)
+        monkeypatch.setitem(sys.modules, name, module)
+        with flopmeter.count():
+            pass
+        from flopmeter.torch import imports
+
+        for callback in imports._waiting.get(name, []):
+            callback(module)
+        return module
+
+    return make
+
+
+def unseen(*_args, **_kwargs):
+    return np.ones(3).sum()
+
+
+def qkv(packed=False):
+    shape = ((7,), (7,)) if packed else ((2, 3), (2, 5))
+    return torch.randn(*shape[0], 4, 8), torch.randn(*shape[1], 2, 8), torch.randn(*shape[1], 2, 6)
+
+
+def test_apex_weight_gradient(stub):
+    apex = stub("fused_weight_gradient_mlp_cuda", wgrad_gemm_accum_fp32=unseen)
+    with flopmeter.count() as c:
+        apex.wgrad_gemm_accum_fp32(torch.randn(10, 3), torch.randn(10, 4), torch.randn(4, 3))
+    assert c.by_op == {"fused_weight_gradient_mlp_cuda::wgrad_gemm_accum_fp32": 2 * 10 * 3 * 4}
+
+
+@pytest.mark.parametrize(("count", "causal", "window"), [(9, 6, None), (11, 6, 7), (12, 7, 8), (13, 7, 8)])
+def test_flash_attention_2_forward_by_release(stub, count, causal, window):
+    flash = stub("flash_attn_2_cuda", fwd=unseen)
+    args = [*qkv(), *[None] * (count - 3)]
+    args[causal] = True
+    if window is not None:
+        args[window : window + 2] = [1, 0]  # two keys for each of six queries
+    with flopmeter.count() as c:
+        flash.fwd(*args)
+    assert c.executed == (12 if window is not None else 24) * PAIR
+    assert not c.unsupported
+
+
+def test_a_release_with_another_number_of_arguments_is_unsupported(stub):
+    flash = stub("flash_attn_2_cuda", fwd=unseen)
+    with flopmeter.count() as c:
+        flash.fwd(*qkv(), *[None] * 30)
+    assert c.executed == 0
+    assert [(each.op, each.calls) for each in c.unsupported] == [("flash_attn_2_cuda::fwd", 1)]
+
+
+def test_packed_sequences_are_an_upper_bound(stub):
+    flash = stub("flash_attn_2_cuda", varlen_fwd=unseen)
+    args = [*qkv(packed=True), *[None] * 18]
+    starts = torch.tensor([0, 5, 7], dtype=torch.int32)
+    args[4], args[5], args[10], args[11], args[15], args[16], args[17] = starts, starts, 5, 5, True, -1, -1
+    with flopmeter.count() as c:
+        flash.varlen_fwd(*args)
+    assert c.executed == c.bounded_flops == 2 * 15 * PAIR
+    assert c.attention_pairs == "unknown"
+
+
+def test_keywords_and_defaults_of_python_functions(stub):
+    def _flash_attn_fwd(q, k, v, softmax_scale=None, causal=False, window_size_left=None, window_size_right=None, mask_mod=None):
+        return unseen()
+
+    _flash_attn_fwd.compile_cache = {}
+    interface = stub("flash_attn.cute.interface", _flash_attn_fwd=_flash_attn_fwd)
+    q, k, v = qkv()
+    with flopmeter.count() as c:
+        interface._flash_attn_fwd(q, v=v, k=k, causal=True)
+        assert interface._flash_attn_fwd.compile_cache is _flash_attn_fwd.compile_cache
+    assert c.executed == 24 * PAIR
+    assert c.bounded_flops == 0
+    with flopmeter.count() as c:
+        interface._flash_attn_fwd(q, k, v, mask_mod=lambda *_: True)
+    assert c.executed == c.bounded_flops == 30 * PAIR
+
+
+class Quantized:
+    """As TransformerEngine's storage classes: not a tensor, with logical sizes."""
+
+    def __init__(self, *shape, **dtype):
+        self._shape = shape
+        self.__dict__.update(dtype)
+
+    def size(self):
+        return torch.Size(self._shape)
+
+
+@pytest.mark.parametrize(
+    ("operands", "dtype"),
+    [({}, "bf16"), ({"_fp8_dtype": "kFloat8E4M3"}, "fp8"), ({"_fp4_dtype": "kFloat4E2M1"}, "fp4")],
+)
+def test_transformer_engine_gemm_by_dtype(stub, operands, dtype):
+    te = stub("transformer_engine_torch", generic_gemm=unseen)
+
+    def tensor(*shape):
+        return Quantized(*shape, **operands) if operands else torch.randn(*shape, dtype=torch.bfloat16)
+
+    with flopmeter.count() as c:
+        te.generic_gemm(tensor(4, 3), True, tensor(2, 5, 3), False, None, None, None, comm_overlap=None)  # forward
+        te.generic_gemm(tensor(4, 3), False, tensor(2, 5, 4), False, None)  # gradient of the input
+        te.generic_gemm(tensor(10, 3), False, tensor(10, 4), True, None)  # gradient of the weight
+    assert c.by_dtype == {dtype: 3 * 2 * 10 * 3 * 4}
+
+
+def test_transformer_engine_grouped_gemm(stub):
+    te = stub("transformer_engine_torch", te_general_grouped_gemm=unseen)
+    weights, rows = [torch.randn(4, 3)] * 2, [torch.randn(7, 3), torch.randn(3, 3)]
+    with flopmeter.count() as c:
+        te.te_general_grouped_gemm(weights, True, rows, False, None, None, [7, 3], *[None] * 10)
+    assert c.executed == 2 * 10 * 3 * 4
+
+
+class Mask(enum.Enum):
+    NVTE_NO_MASK = 0
+    NVTE_CAUSAL_MASK = 1
+    NVTE_PADDING_CAUSAL_BOTTOM_RIGHT_MASK = 2
+
+
+class Layout(enum.Enum):
+    NVTE_BSHD_BSHD_BSHD = 0
+    NVTE_THD_THD_THD = 1
+
+
+@pytest.mark.parametrize(
+    ("mask", "layout", "pairs", "bounded"),
+    [
+        (Mask.NVTE_NO_MASK, Layout.NVTE_BSHD_BSHD_BSHD, 30, False),
+        (Mask.NVTE_CAUSAL_MASK, Layout.NVTE_BSHD_BSHD_BSHD, 12, False),
+        (Mask.NVTE_PADDING_CAUSAL_BOTTOM_RIGHT_MASK, Layout.NVTE_THD_THD_THD, 24, True),
+    ],
+)
+def test_transformer_engine_attention(stub, mask, layout, pairs, bounded):
+    te = stub("transformer_engine_torch", fused_attn_fwd=unseen)
+    args = [None] * 27
+    args[0], args[1], args[6], args[8], args[10] = 3, 5, layout, mask, [-1, -1]
+    args[11] = args[12] = torch.zeros(3, dtype=torch.int32)
+    args[13:16] = qkv()
+    with flopmeter.count() as c:
+        te.fused_attn_fwd(*args)
+    assert (c.executed, c.bounded_flops) == (pairs * PAIR, pairs * PAIR if bounded else 0)
+
+
+def test_operators_inside_a_counted_function_are_part_of_it(stub):
+    apex = stub("fused_weight_gradient_mlp_cuda", wgrad_gemm_accum_fp32=lambda x, grad, main: main.add_(grad.t() @ x))
+    with flopmeter.count() as c:
+        apex.wgrad_gemm_accum_fp32(torch.randn(10, 3), torch.randn(10, 4), torch.randn(4, 3))
+    assert c.executed == 2 * 10 * 3 * 4
+    assert list(c.by_op) == ["fused_weight_gradient_mlp_cuda::wgrad_gemm_accum_fp32"]
+
+
+def test_a_failing_call_counts_nothing(stub):
+    def fail(*_args):
+        raise ValueError("no")
+
+    apex = stub("fused_weight_gradient_mlp_cuda", wgrad_gemm_accum_fp32=fail)
+    with flopmeter.count() as c:
+        with pytest.raises(ValueError, match="no"):
+            apex.wgrad_gemm_accum_fp32(torch.randn(10, 3), torch.randn(10, 4), torch.randn(4, 3))
+        torch.randn(2, 3) @ torch.randn(3, 4)
+    assert list(c.by_op) == ["aten::mm"]
+
+
+def test_the_wrapper_keeps_the_identity_of_the_function(stub):
+    def wgrad_gemm_accum_fp32(x):
+        """Adds."""
+
+    apex = stub("fused_weight_gradient_mlp_cuda", wgrad_gemm_accum_fp32=wgrad_gemm_accum_fp32)
+    wrapper = apex.wgrad_gemm_accum_fp32
+    assert isinstance(wrapper, _flopmeter.CountedFunction)
+    assert wrapper.__wrapped__ is wgrad_gemm_accum_fp32
+    assert (wrapper.__name__, wrapper.__doc__, repr(wrapper)) == ("wgrad_gemm_accum_fp32", "Adds.", repr(wgrad_gemm_accum_fp32))
+    assert copy.copy(wrapper) is wrapper
+
+
+def test_functions_that_other_modules_imported_by_name_are_counted(stub, monkeypatch):
+    user = types.ModuleType("user_of_apex")
+    user.wgrad_gemm_accum_fp32 = unseen
+    monkeypatch.setitem(sys.modules, "user_of_apex", user)
+    stub("fused_weight_gradient_mlp_cuda", wgrad_gemm_accum_fp32=unseen)
+    with flopmeter.count() as c:
+        user.wgrad_gemm_accum_fp32(torch.randn(10, 3), torch.randn(10, 4), torch.randn(4, 3))
+    assert c.executed == 2 * 10 * 3 * 4
+
+
+def test_a_module_is_patched_when_it_is_imported(tmp_path, monkeypatch):
+    with flopmeter.count():
+        pass
+    (tmp_path / "grouped_gemm_backend.py").write_text("def gmm(a, b, c, batch_sizes, trans_a, trans_b):\n    return c\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import grouped_gemm_backend
+
+    with flopmeter.count() as c:
+        grouped_gemm_backend.gmm(torch.randn(10, 3), torch.randn(5, 3, 4), None, torch.ones(5, dtype=torch.int64), False, False)
+    monkeypatch.delitem(sys.modules, "grouped_gemm_backend")
+    assert c.executed == 2 * 10 * 3 * 4
+
+
+def test_register_op_counts_a_python_function(stub):
+    kernels = stub("my_kernels", fused=lambda x, w=None: x.new_empty(2, 4))
+    flopmeter.register_op("my_kernels::fused", lambda x, w, out_shape: 2 * x[0] * x[1] * out_shape[1])
+    with flopmeter.count() as c:
+        kernels.fused(torch.randn(2, 3), w=torch.randn(3, 4))
+    assert c.by_op == {"my_kernels::fused": 2 * 2 * 3 * 4}
+
+
+def test_an_unsupported_function_is_named(stub):
+    scan = stub("selective_scan_cuda", fwd=unseen)
+    with flopmeter.count() as c:
+        scan.fwd(torch.randn(2, 3, 4))
+    assert [(each.op, each.calls, each.seconds) for each in c.unsupported] == [("selective_scan_cuda::fwd", 1, None)]
+    assert c.coverage is None

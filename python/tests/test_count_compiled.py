@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled graphs: the count equals that of eager code and the closed form, also from the caches of the compiler."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.torch2("torch.compile")
+PROGRAM = Path(__file__).parent / "compiled_cases.py"
+
+
+def run(tmp_path, case, *, flopmeter=True, **options):
+    """Counts of a case in a separate process; the caches stay in ``tmp_path``."""
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), case, json.dumps(options), str(int(flopmeter))],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        env={"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def check(result, cached=False):
+    eager, first, second = result["eager"], result["first"], result["second"]
+    assert first == second
+    expected = dict(eager, recompute=result.get("compiled_recompute", eager["recompute"]))
+    assert first == expected
+    assert result["closed_form"] in (None, eager["forward"])
+    assert result["unsupported"] == []
+    if cached:
+        assert result["cache_hits"] > 0
+
+
+def test_small_gpt_in_the_first_process_and_from_caches(tmp_path):
+    check(run(tmp_path, "gpt"))
+    check(run(tmp_path, "gpt"), cached=True)
+
+
+def test_caches_written_without_flopmeter(tmp_path):
+    run(tmp_path, "checkpointed", flopmeter=False)
+    check(run(tmp_path, "checkpointed"), cached=True)
+
+
+def test_checkpointed_blocks_recompute_in_the_compiled_backward(tmp_path):
+    check(run(tmp_path, "checkpointed"))
+
+
+def test_cpp_wrapper(tmp_path):
+    check(run(tmp_path, "gpt", options={"cpp_wrapper": True}))
+
+
+def test_flex_attention(tmp_path):
+    check(run(tmp_path, "flex"))
+
+
+def test_dynamic_shapes(tmp_path):
+    check(run(tmp_path, "dynamic", dynamic=True))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["mlp", "conv", "llama", "moe", "custom_op", "nested_region", "regional", "graph_break"])
+def test_other_models(tmp_path, case):
+    check(run(tmp_path, case))
+    check(run(tmp_path, case), cached=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["mlp", "conv", "llama", "moe", "flex"])
+def test_other_models_with_caches_written_without_flopmeter(tmp_path, case):
+    run(tmp_path, case, flopmeter=False)
+    check(run(tmp_path, case), cached=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["mlp", "conv", "llama", "moe"])
+def test_other_models_with_cpp_wrapper(tmp_path, case):
+    check(run(tmp_path, case, options={"cpp_wrapper": True}))
+
+
+@pytest.mark.long
+def test_gemm_templates_of_the_cpu(tmp_path):
+    check(run(tmp_path, "inference", options={"max_autotune": True, "max_autotune_gemm_backends": "CPP", "freezing": True}))
+    check(run(tmp_path, "mlp", mode="max-autotune"))
+
+
+@pytest.mark.long
+def test_compiled_autograd(tmp_path):
+    check(run(tmp_path, "compiled_autograd"))
+
+
+@pytest.mark.long
+def test_a_package_of_aot_inductor_is_unsupported(tmp_path):
+    result = run(tmp_path, "aot_inductor")
+    assert result["unsupported"] == ["torch._inductor::AOTICompiledModel"]
