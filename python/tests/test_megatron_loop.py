@@ -164,8 +164,13 @@ def test_sizes_that_make_no_model_cost_the_flops_and_nothing_else(start, tmp_pat
 
 
 @pytest.mark.parametrize(("more", "dtype"), [({"fp4": "e2m1"}, "fp4"), ({"fp8": "hybrid"}, "fp8"), ({}, "bf16")])
-def test_the_format_of_the_products_is_that_of_the_flags(start, tmp_path, more, dtype):
-    assert list(run(start, tmp_path, **more)["hardware_flops_by_dtype"]) == [dtype]
+def test_recipes_for_few_bits_apply_to_the_weights_of_the_layers(start, tmp_path, more, dtype):
+    row = run(start, tmp_path, **more)
+    parts = flopmeter.estimate(megatron.model_config(argparse.Namespace(**BASE)), seq_len=32)["flops"]["components"]
+    wide = parts["attention_core"] + parts["lm_head"]
+    narrow = parts["attention_projections"] + parts["mlp"]
+    assert row["model_flops_by_dtype"] == ({"bf16": wide, dtype: narrow} if more else {"bf16": wide + narrow})
+    assert row["hardware_flops_by_dtype"][dtype] >= narrow and sum(row["hardware_flops_by_dtype"].values()) == row["hardware_flops"]
 
 
 def test_a_second_start_finishes_the_first_monitor(start, tmp_path):

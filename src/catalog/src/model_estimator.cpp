@@ -2,10 +2,37 @@
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_estimator.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace flopmeter {
 namespace {
+
+/// Recipes for 8 and 4 bits apply to the weights of the layers; attention, the router, and the LM
+/// head stay in bf16 (TransformerEngine, torchao).  Parts that mix both count as the recipe's.
+bool stays_wide(Component component) {
+  return component == Component::attention_core || component == Component::linear_attention ||
+         component == Component::router || component == Component::lm_head;
+}
+
+std::uint64_t in_wide_dtype(const Breakdown& parts) {
+  WideInt flops = 0;
+  for (std::size_t i = 0; i < component_count; ++i) {
+    const PartFlops& part = parts.parts[i];
+    if (stays_wide(static_cast<Component>(i))) flops += (part.forward + part.backward).value;
+  }
+  return static_cast<std::uint64_t>(flops);
+}
+
+std::uint64_t in_narrow_dtype(const Breakdown& parts) {
+  WideInt flops = 0;
+  for (std::size_t i = 0; i < component_count; ++i) {
+    const PartFlops& part = parts.parts[i];
+    if (!stays_wide(static_cast<Component>(i)))
+      flops += (part.forward + part.backward + part.recompute).value;
+  }
+  return static_cast<std::uint64_t>(flops);
+}
 
 class ModelEstimator final : public FlopEstimator {
  public:
@@ -34,6 +61,16 @@ class ModelEstimator final : public FlopEstimator {
     const auto type = static_cast<std::size_t>(dtype_);
     flops.model[type] = static_cast<std::uint64_t>((*model).model_flops.value);
     flops.hardware[type] = static_cast<std::uint64_t>((*hardware).hardware_flops.value);
+    if (dtype_ == Dtype::fp8 || dtype_ == Dtype::fp4) {
+      const auto wide = static_cast<std::size_t>(Dtype::bf16);
+      flops.model[wide] = in_wide_dtype((*model).parts);
+      flops.model[type] -= flops.model[wide];
+      // The rest includes what fused attention recomputes.
+      const std::uint64_t narrow =
+          std::min(in_narrow_dtype((*hardware).parts), flops.hardware[type]);
+      flops.hardware[wide] = flops.hardware[type] - narrow;
+      flops.hardware[type] = narrow;
+    }
     flops.recompute = static_cast<std::uint64_t>((*hardware).recompute.value);
     return flops;
   }

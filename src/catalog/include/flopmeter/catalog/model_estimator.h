@@ -14,7 +14,7 @@
 namespace flopmeter {
 
 /// Estimates the FLOPs of a batch shape: real lengths under `convention`, padded lengths for the
-/// hardware.  Assumes that all work is in `dtype`.
+/// hardware.  All work is in `dtype`; with fp8 and fp4, attention, router, and LM head are in bf16.
 Result<std::unique_ptr<FlopEstimator>> make_estimator(Model model,
                                                       Training training,
                                                       const std::string& convention,
