@@ -139,6 +139,12 @@ void bind_counting(py::module_& m) {
       .def("stop", &Region::stop)
       .def("replayed", &Region::replayed)
       .def("discard", &Region::discard)
+      .def(
+          "replay",
+          [](Region& self) {
+            if (attached_adapter()->inside_call() == 0) self.replayed(1);
+          },
+          "Adds one run, unless it is part of other counted work, such as a compiled graph.")
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
   py::class_<OpProfiler>(m, "OpProfiler")
       .def(py::init([](double tiny_seconds) {

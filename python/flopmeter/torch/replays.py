@@ -36,23 +36,22 @@ def _count_replays(graph_type: Any) -> None:
         region = self.__dict__.pop("_flopmeter_capture", None)
         if region is not None:
             region.discard()
-            self._flopmeter_replayed = region.replayed
+            self._flopmeter_replay = region.replay
         return result
 
     @functools.wraps(replay)
-    def counted_replay(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = replay(self, *args, **kwargs)
-        if not inside():  # a compiled graph counts its own work
-            replayed = self.__dict__.get("_flopmeter_replayed")
-            if replayed is not None:
-                replayed(1)
-            else:  # captured before anything was counted
+    def counted_replay(self: Any) -> Any:
+        result = replay(self)
+        try:
+            self._flopmeter_replay()
+        except AttributeError:  # captured before anything was counted
+            if not inside():
                 unsupported(name)
         return result
 
     @functools.wraps(reset)
     def counted_reset(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.__dict__.pop("_flopmeter_replayed", None)
+        self.__dict__.pop("_flopmeter_replay", None)
         return reset(self, *args, **kwargs)
 
     graph_type.capture_begin = capture_begin
