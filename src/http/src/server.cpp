@@ -342,7 +342,8 @@ class HttpServer::State {
       thread_ = std::thread{[this] {
         pthread_setname_np(pthread_self(), "flopmeter-http");
         constexpr int niceness = 10;  // lower priority than the training
-        static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));
+        if (shared_->options.pause.count() > 0)
+          static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));
         while (!context_.stopped()) {
           try {
             context_.run_one_for(std::chrono::milliseconds{500});  // a wake-up may be lost
@@ -350,7 +351,8 @@ class HttpServer::State {
             }
           } catch (...) {  // an error of one client must not stop the server
           }
-          std::this_thread::sleep_for(shared_->options.pause);
+          if (shared_->options.pause.count() > 0)
+            std::this_thread::sleep_for(shared_->options.pause);
         }
       }};
     } catch (...) {

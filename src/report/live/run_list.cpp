@@ -95,26 +95,25 @@ void RunList::follow() {
       // Looking takes at most a hundredth of the time.
       scan_at = now_unix() + std::clamp(100 * (now_unix() - begin), 2.0, 600.0);
     }
-    bool more = false;
     std::vector<ListedRun*> runs;  // only this thread removes runs
     {
       const std::lock_guard lock{mutex_};
       for (const auto& [path, run] : runs_) runs.push_back(run.get());
     }
     for (ListedRun* run : runs) {
-      const double now = now_unix();
-      if (run->look_at > now) continue;
-      std::unique_lock lock{mutex_};
-      if (stop_) return;
-      const bool unread = look(*run, now);
-      lock.unlock();
-      more = more || unread;
-      // A mutex is not fair: lets those that wait for it have it.
-      if (unread) std::this_thread::sleep_for(std::chrono::microseconds{200});
+      if (run->look_at > now_unix()) continue;
+      for (bool more = true; more;) {  // one after the other: a run that is read takes most memory
+        {
+          const std::lock_guard lock{mutex_};
+          if (stop_) return;
+          more = look(*run, now_unix());
+        }
+        // A mutex is not fair: lets those that wait for it have it.
+        if (more) std::this_thread::sleep_for(std::chrono::microseconds{200});
+      }
     }
     std::unique_lock lock{mutex_};
-    if (stop_) return;
-    if (!more) wake_.wait_for(lock, std::chrono::milliseconds{500}, [this] { return stop_; });
+    if (wake_.wait_for(lock, std::chrono::milliseconds{500}, [this] { return stop_; })) return;
   }
 }
 

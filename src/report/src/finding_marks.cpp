@@ -29,9 +29,10 @@ void FindingMarks::add(const StepRecord& record) {
 
 void FindingMarks::settle() {
   if (evidence_.steps.size() >= window_ / 2) look();
-  evidence_.steps = {};
-  evidence_.profiles = {};
-  profiles_ = {};
+  // Assigning {} would keep the memory.
+  evidence_.steps = std::vector<StepRecord>{};
+  evidence_.profiles = std::vector<OpProfile>{};
+  profiles_ = std::vector<OpProfile>{};
 }
 
 void FindingMarks::look() {

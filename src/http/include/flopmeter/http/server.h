@@ -38,6 +38,7 @@ struct HttpOptions {
       host_names{};  ///< names that clients may use in addition to localhost, 127.0.0.1, and [::1]
   int most_connections = 32;  ///< half of them for event streams
   /// After each batch of 8 events; bounds the CPU time that clients take from a training process.
+  /// 0: the process exists to serve, so there is no pause and the thread has normal priority.
   std::chrono::milliseconds pause{5};
 };
 
