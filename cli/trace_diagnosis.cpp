@@ -104,13 +104,17 @@ void divide(TimeBudget& sum, std::int64_t ranks) {
 
 }  // namespace
 
-TraceDiagnosis diagnose_trace(const TraceReport& report) {
-  TraceDiagnosis result;
+Diagnosis diagnose_trace(const TraceReport& report) {
+  Diagnosis result;
+  std::vector<StepTotals> totals;
   std::int64_t ranks = 0;
   for (const DeviceReport& rank : report.ranks) {
     const auto diagnosis = diagnose(evidence_of(rank));
     if (!diagnosis) continue;
     add(result.budget, (*diagnosis).budget);
+    totals.push_back((*diagnosis).totals);
+    result.peak = (*diagnosis).peak;
+    result.device = (*diagnosis).device;
     ++ranks;
     for (Finding finding : (*diagnosis).findings) {
       finding.rank = rank.rank;
@@ -118,6 +122,8 @@ TraceDiagnosis diagnose_trace(const TraceReport& report) {
     }
   }
   divide(result.budget, ranks);
+  if (!totals.empty())
+    result.totals = totals.size() == 1 ? totals.front() : StepTotals::of_ranks(totals);
   for (const DeviceReport& rank : report.ranks)
     result.findings.insert(result.findings.end(), rank.findings.begin(), rank.findings.end());
   return result;

@@ -7,16 +7,11 @@
 #include <flopmeter/trace/trace_report.h>
 
 #include <string>
-#include <vector>
 
 namespace flopmeter {
 
-struct TraceDiagnosis {
-  TimeBudget budget;              ///< mean over ranks
-  std::vector<Finding> findings;  ///< of all ranks, those of the budget first
-};
-
-TraceDiagnosis diagnose_trace(const TraceReport& report);
+/// The budget is the mean over the ranks; the findings are of all ranks, those of the budget first.
+Diagnosis diagnose_trace(const TraceReport& report);
 
 /// The diagnosis of a trace's first rank, for comparison with another trace or run.
 Result<Diagnosis> diagnose_trace_file(const std::string& path);

@@ -127,7 +127,7 @@ std::string budget_table(const TimeBudget& budget) {
   return "time budget\n" + table.text() + "\n";
 }
 
-std::string finding_list(const TraceDiagnosis& diagnosis, bool several_ranks) {
+std::string finding_list(const Diagnosis& diagnosis, bool several_ranks) {
   std::string text;
   int number = 0;
   for (const Finding& finding : diagnosis.findings) {
@@ -159,7 +159,7 @@ std::string rank_text(const DeviceReport& report) {
 
 }  // namespace
 
-std::string trace_text(const TraceReport& report, const TraceDiagnosis& diagnosis) {
+std::string trace_text(const TraceReport& report, const Diagnosis& diagnosis) {
   const bool several = report.ranks.size() > 1;
   std::string text = bold("MFU " + or_none(report.mfu)) + "\n\n";
   text += budget_table(diagnosis.budget) + finding_list(diagnosis, several);

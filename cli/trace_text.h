@@ -10,6 +10,6 @@
 namespace flopmeter {
 
 /// A trace report as text.
-std::string trace_text(const TraceReport& report, const TraceDiagnosis& diagnosis);
+std::string trace_text(const TraceReport& report, const Diagnosis& diagnosis);
 
 }  // namespace flopmeter

@@ -5,8 +5,11 @@
 #include "../peak_argument.h"
 #include "../trace_argument.h"
 #include "../trace_diagnosis.h"
+#include "../trace_page.h"
 #include "../trace_text.h"
 
+#include <flopmeter/core/files.h>
+#include <flopmeter/core/text.h>
 #include <flopmeter/trace/trace_report.h>
 
 #include <memory>
@@ -20,6 +23,7 @@ struct Options {
   std::string peak;
   std::string dtype = "bf16";
   int rank = -1;
+  std::string output;
   bool json = false;
 };
 
@@ -40,7 +44,12 @@ Exit run(const Options& options) {
     }
     *report = merge_ranks(std::move(report->ranks));
   }
-  const TraceDiagnosis diagnosis = diagnose_trace(*report);
+  const Diagnosis diagnosis = diagnose_trace(*report);
+  if (!options.output.empty()) {
+    const auto written = replace_file(options.output, trace_page(*report, diagnosis));
+    if (!written) return refuse({ErrorCode::io_error, written.error().message});
+    if (!options.json) return print(printable(options.output) + ": open it in a browser\n");
+  }
   if (!options.json) return print(trace_text(*report, diagnosis));
   return print_json([&](JsonWriter& json) {
     json.begin_object();
@@ -62,6 +71,8 @@ std::function<Exit()> set_up(Arguments& app) {
   app.add_option("--peak", o.peak, "its peak in TFLOP/s, or measured");
   app.add_option("--dtype", o.dtype, "the dtype that --peak is for")->capture_default_str();
   app.add_option("--rank", o.rank, "report this rank only")->check(check_not_negative);
+  app.add_option("-o,--output", o.output, "write the page of `flopmeter report` to this file")
+      ->check(check_not_empty);
   app.add_flag("--json", o.json, "as JSON");
   return [options] { return run(*options); };
 }

@@ -40,8 +40,11 @@ const curveColor = curve => curve.field.startsWith("phases.") ? curve.field.slic
 const place = (timeline, i) => axis === "step" ? timeline.step[i] : (timeline.time[i] - timeline.time[0]);
 // Curves without extremes are parts of a whole: they are stacked.
 const stacks = curves => !curves[0].low;
+// From the lowest to the highest value, or from the 5th to the 95th percentile where it is known.
+const bandOf = (curve, i) => curve.p5 && known(curve.p5[i]) && known(curve.mean[i])
+  ? [Math.min(curve.mean[i], Math.max(curve.low[i], curve.p5[i])), curve.mean[i], Math.max(curve.mean[i], Math.min(curve.high[i], curve.p95[i]))] : [curve.low[i], curve.mean[i], curve.high[i]];
 const rowsOf = (timeline, curves) => timeline.step.map((_, i) =>
-  [place(timeline, i), ...curves.map(curve => stacks(curves) ? curve.mean[i] : [curve.low[i], curve.mean[i], curve.high[i]])]);
+  [place(timeline, i), ...curves.map(curve => stacks(curves) ? curve.mean[i] : bandOf(curve, i))]);
 const axisText = value => axis === "step" ? Number.isInteger(value) ? whole(value) : "" : duration(value).replace(/\.0+ | 0+ (s|min)$/, " ");
 // Time is counted in sixties.
 const timeSteps = [0.001, 0.01, 0.1, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200].concat([1, 2, 5, 10, 20, 50, 100, 200].map(days => 86400 * days));
@@ -133,6 +136,18 @@ const drawStarts = (timeline, starts, canvas, area, graph) => {
   canvas.setLineDash([]);
 };
 
+// Evaluations, checkpoints, and other events: a tick at the bottom, in the color of its kind.
+const eventShades = {evaluation: "evaluation", checkpoint: "checkpoint", generation: "second", compile: "optimizer", profile: "other"};
+const drawEvents = (timeline, events, canvas, area, graph) => {
+  const at = xOf(timeline, graph);
+  for (const {step, kind} of events) {
+    const x = Math.round(at(step));
+    if (x < area.x || x > area.x + area.w) continue;
+    canvas.fillStyle = color(eventShades[kind] || "other");
+    canvas.fillRect(x - 1, area.y + area.h - 10, 2, 10);
+  }
+};
+
 // Where a finding held: a line above the curves with its number and name; a light shade where it came or went.
 const laneHeight = 20;
 const lanesOf = marks => Math.max(0, ...marks.map(mark => mark.lane + 1));
@@ -195,11 +210,11 @@ const highestOf = ({timeline, curves, marks}, small) => {
 };
 const lowestOf = ({curves}) => Math.min(0, ...(stacks(curves) ? [] : curves.flatMap(curve => curve.low.filter(known))));
 // One chart: its nodes, draw() to show it once they are in the page, update() for newer data.
-const chart = (timeline, curves, {title, small = false, last = false, marks = [], starts = []}) => {
+const chart = (timeline, curves, {title, small = false, last = false, marks = [], starts = [], events = []}) => {
   const legend = h("div", {class: "legend"});
   const element = h("div", {class: ["chart", small && "small", last && "last"].filter(Boolean).join(" "), role: "img", "aria-label": title + " over time"});
   const format = onAxis[curves[0].unit] || shown[curves[0].unit] || si;
-  const one = {legend, title, timeline, curves, last, marks, starts};
+  const one = {legend, title, timeline, curves, last, marks, starts, events};
   const draw = () => {
     fillLegend(one, null);
     one.graph = new Dygraph(element, rowsOf(timeline, curves), {
@@ -218,6 +233,7 @@ const chart = (timeline, curves, {title, small = false, last = false, marks = []
       plugins: [{activate: () => ({didDrawChart: ({drawingContext, dygraph}) => {
         drawingContext.save();
         drawMarks(one.timeline, one.marks, drawingContext, dygraph.getArea(), dygraph);
+        drawEvents(one.timeline, one.events, drawingContext, dygraph.getArea(), dygraph);
         drawingContext.restore();
       }})}],
       highlightCallback: (event, x, dots, row) => pointAt(one.graph, row),
@@ -231,8 +247,8 @@ const chart = (timeline, curves, {title, small = false, last = false, marks = []
     });
     charts.push(one);
   };
-  const update = (newer, newCurves, newMarks, newStarts) => {
-    Object.assign(one, {timeline: newer, curves: newCurves, marks: marks.length ? newMarks : [], starts: newStarts});
+  const update = (newer, newCurves, newMarks, newStarts, newEvents) => {
+    Object.assign(one, {timeline: newer, curves: newCurves, marks: marks.length ? newMarks : [], starts: newStarts, events: newEvents});
     one.graph.updateOptions({file: rowsOf(newer, newCurves), valueRange: [lowestOf(one), highestOf(one, small)]});
     if (one.graph.getSelection() < 0) fillLegend(one, null);
   };

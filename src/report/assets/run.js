@@ -12,10 +12,13 @@ const numberMarks = ({marks, findings}) => marks.forEach((mark, i) => {
 const picturesOf = data => {
   const curve = curveOf(data.timeline);
   const has = (...fields) => fields.map(curve).filter(Boolean);
-  const utilization = has("hfu", "mfu");  // the last is drawn on top
+  // HFU only if it differs; the last is drawn on top.
+  const [mfu, hfu] = [curve("mfu"), curve("hfu")];
+  const same = mfu && hfu && mfu.mean.every((value, i) => value === hfu.mean[i]);
+  const utilization = same ? [mfu] : has("hfu", "mfu");
   const work = utilization.length ? utilization : has("tflops_per_device");
   const speed = has("tokens_per_second").concat(curve("tokens_per_second") ? [] : has("samples_per_second"));
-  const parts = data.phases.map(phase => curve("phases." + phase.name)).filter(Boolean).reverse();  // the first lies on the ground
+  const parts = data.phases.filter(phase => phase.share > 0).map(phase => curve("phases." + phase.name)).filter(Boolean).reverse();  // the first lies on the ground
   const memory = has("memory_bytes.device_reserved", "memory_bytes.device", "memory_bytes.rss");
   const overTime = [
     {curves: work, title: utilization.length > 1 ? "Share of peak" : utilization.length ? "MFU" : "Model FLOP/s per device", marks: data.marks},
@@ -24,6 +27,7 @@ const picturesOf = data => {
     {curves: has("loss"), title: "Loss", small: true},
     {curves: parts, title: "Mean step by phase", small: true},
   ].filter(({curves}) => curves.length);
+  if (data.timeline.step.length < 2) return {overTime: [], memory: []};
   if (overTime.length) overTime.at(-1).last = true;
   return {overTime, memory: memory.length ? [{curves: memory, title: memory.length > 1 ? "Held by" : "Resident memory of the process", small: true, last: true}] : []};
 };
@@ -31,19 +35,23 @@ const picturesOf = data => {
 const overTimeSection = (data, starts, charts) => {
   const {timeline, marks, ranks, headline} = data;
   if (!timeline.step.length) return section("Over time", null, missing("No train step is recorded yet."));
+  if (timeline.step.length < 2) return section("Over time", null, missing("Only one step is recorded."));
   const many = timeline.steps_per_bucket > 1;
-  const hint = [many ? `Line: mean of ${whole(timeline.steps_per_bucket)} steps; band and strokes: lowest to highest.` : null,
+  const kinds = [...new Set(data.events.map(event => event.kind))];
+  const hint = [many ? `Line: mean of ${whole(timeline.steps_per_bucket)} steps; strokes: lowest to highest; band of the step time: 5th to 95th percentile.` : null,
     ranks.count > 1 && !many ? "Line: mean of the ranks; band and strokes: lowest to highest." : null,
     marks.length ? "Red lines: where a finding held." : null, starts.length ? "Dashed: the run began again." : null];
   return h("section", {},
     h("div", {class: "bar-head"}, h("h2", {}, known(headline.mfu) ? "MFU and throughput over time" : "Throughput over time"), axisSwitch()),
-    h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all.")),
+    h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all."),
+      kinds.map(kind => h("span", {class: "event"}, h("i", {class: "key", style: {background: `var(--${eventShades[kind] || "other"})`}}), words(kind), ` (${whole(data.events.filter(event => event.kind === kind).length)})`))),
     ...charts.flatMap(one => one.nodes));
 };
 
 // The sections of the page. Each names the data that it shows: it is built again only if they change.
 const sectionsOf = data => [
   ["budget", [data.budget, data.findings, data.what_ifs, data.headline.train_steps], () => budgetSection(data)],
+  ["timeline", [data.step_timeline], () => timelineSection(data)],
   ["findings", [data.findings, data.marks], () => findingsSection(data)],
   ["charts"],
   ["phases", [data.phases, data.dtypes], () => h("div", {class: "pair"}, phasesSection(data), dtypesSection(data))],
@@ -62,7 +70,7 @@ const runView = path => {
     forgetCharts();
     const starts = startsOf(data);
     const {overTime, memory} = picturesOf(data);
-    const make = list => list.map(({curves, ...options}) => chart(data.timeline, curves, {...options, starts}));
+    const make = list => list.map(({curves, ...options}) => chart(data.timeline, curves, {...options, starts, events: data.events}));
     const [over, held] = [make(overTime), make(memory)];
     const sections = new Map();
     const elements = sectionsOf(data).map(([name, inputs, section_]) => {
@@ -81,7 +89,7 @@ const runView = path => {
     .concat([data.timeline.steps_per_bucket, startsOf(data).length]));
   const update = data => {
     const lists = Object.values(picturesOf(data)).flat();
-    drawn.charts.forEach((one, i) => one.update(data.timeline, lists[i].curves, data.marks, startsOf(data)));
+    drawn.charts.forEach((one, i) => one.update(data.timeline, lists[i].curves, data.marks, startsOf(data), data.events));
     for (const [name, inputs, section_] of sectionsOf(data)) {
       const old = drawn.sections.get(name);
       if (!old || old.inputs === JSON.stringify(inputs)) continue;

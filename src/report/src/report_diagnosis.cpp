@@ -51,7 +51,7 @@ void write_matmuls(JsonWriter& json, const OpProfile& profile) {
   json.key("matmuls").begin_array();
   std::size_t written = 0;
   for (const OpProfileRow& row : profile.rows) {
-    if (profile.on_device || row.flops == 0 || row.bytes == 0 || !(row.self.value > 0)) continue;
+    if (row.flops == 0 || row.bytes == 0 || !(row.self.value > 0)) continue;
     if (++written > most_matmuls) break;
     json.begin_object()
         .field("name", row.name)
@@ -107,16 +107,17 @@ void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis) {
   json.end_array();
 }
 
-void write_op_profile(JsonWriter& json, const std::vector<OpProfile>& profiles) {
+void write_op_profile(JsonWriter& json, const std::vector<OpProfile>& profiles, bool device_times) {
   json.key("profile");
   if (profiles.empty()) {
     json.null();
     return;
   }
   const OpProfile& latest = profiles.back();
-  json.begin_object().field("step", latest.step).field("on_device", latest.on_device);
+  const bool host_times = latest.on_device && !device_times;
+  json.begin_object().field("step", latest.step).field("on_device", host_times);
   write_ops(json, latest);
-  write_matmuls(json, latest);
+  write_matmuls(json, host_times ? OpProfile{} : latest);
   json.end_object();
 }
 

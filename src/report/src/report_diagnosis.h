@@ -9,7 +9,10 @@ namespace flopmeter {
 /// "budget", "findings", what-ifs of the findings, or the reason why they are missing.
 void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis);
 
-/// "profile": the operations of the latest profiled step, null if there is none.
-void write_op_profile(JsonWriter& json, const std::vector<OpProfile>& profiles);
+/// "profile": the operations of the latest profiled step, null if there is none.  `device_times`:
+/// the times of work on a device are those of its kernels.
+void write_op_profile(JsonWriter& json,
+                      const std::vector<OpProfile>& profiles,
+                      bool device_times = false);
 
 }  // namespace flopmeter

@@ -37,19 +37,20 @@ std::optional<std::string> known(const std::string& text) {
 }
 
 /// When the run began and each time it began again, with the step that it began with.
-void write_starts(JsonWriter& json, const RunIndex& index) {
+void write_starts(JsonWriter& json, const std::vector<RunIndex::Start>& starts) {
   json.key("starts").begin_array();
-  for (const auto& [stamp, step] : index.starts())
+  for (const auto& [stamp, step] : starts)
     json.begin_object().field("stamp", stamp).field("step", step).end_object();
   json.end_array();
 }
 
-void write_run(JsonWriter& json, const RunIndex& index) {
-  const RunDirectory& run = index.run();
-  const RunMetadata& about = run.metadata;
+void write_run(JsonWriter& json,
+               const std::string& source,
+               const RunMetadata& about,
+               const std::vector<RunIndex::Start>& starts) {
   const Convention* convention = find_convention(about.convention);
-  json.key("run").begin_object().field("directory", run.path).field("run_id", known(about.run_id));
-  write_starts(json, index);
+  json.key("run").begin_object().field("directory", source).field("run_id", known(about.run_id));
+  write_starts(json, starts);
   json.field("model", known(about.model))
       .field("mode", known(about.mode))
       .field("convention", known(about.convention));
@@ -172,11 +173,35 @@ void write_timeline(JsonWriter& json, const Timeline& timeline) {
       continue;
     }
     values("mean", [](const ValueSpread& spread) { return *spread.mean(); });
+    if (i == timeline.quantile_curve()) {
+      const auto quantile = [&](std::string_view name, double share) {
+        column(name, [&](const Bucket& s) {
+          const auto value = s.quantiles.at(share);
+          value ? write_short(json, *value) : void(json.null());
+        });
+      };
+      quantile("p5", 0.05);
+      quantile("p95", 0.95);
+    }
     values("low", [](const ValueSpread& spread) { return spread.low; });
     values("high", [](const ValueSpread& spread) { return spread.high; });
     json.end_object();
   }
   json.end_array().end_object();
+}
+
+/// Records of other kinds than train steps: evaluation, checkpoint, profiled step, and so on.
+void write_events(JsonWriter& json, const std::deque<RunEvent>& events) {
+  json.key("events").begin_array();
+  for (const RunEvent& event : events) {
+    json.begin_object()
+        .field("step", event.step)
+        .field("kind", to_string(event.tag))
+        .field("time_unix", event.time_unix)
+        .field("seconds", event.seconds)
+        .end_object();
+  }
+  json.end_array();
 }
 
 void write_phases(JsonWriter& json, const StepTotals& all) {
@@ -311,21 +336,53 @@ void write_rank_map(JsonWriter& json, const RankMap::Picture& picture) {
   json.end_object();
 }
 
+void write_step_timeline(JsonWriter& json, const std::optional<StepTimeline>& timeline) {
+  json.key("step_timeline");
+  if (!timeline || timeline->lanes.empty()) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .field("step", known(timeline->step))
+      .field("seconds", timeline->seconds)
+      .field("left_out", timeline->left_out);
+  std::map<std::string_view, std::size_t> names;  // each name once: most repeat
+  std::vector<std::string_view> order;
+  json.key("lanes").begin_array();
+  for (const StepTimeline::Lane& lane : timeline->lanes) {
+    json.begin_object().field("name", lane.name).field("kind", lane.kind);
+    json.key("spans").begin_array();
+    for (const StepTimeline::Span& span : lane.spans) {
+      const auto name = names.try_emplace(span.name, order.size());
+      if (name.second) order.push_back(span.name);
+      json.begin_array().raw(fixed(span.start, 9)).raw(fixed(span.seconds, 9));
+      json.value(name.first->second).end_array();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().key("names").begin_array();
+  for (const std::string_view name : order) json.value(name);
+  json.end_array().end_object();
+}
+
 /// Content of a document.
 struct Shown {
-  const RunIndex& index;
+  const std::string& source;
+  const RunMetadata& metadata;
   const RunOverview& overview;
-  Evidence evidence;
-  std::vector<FindingMark> marks;
-  std::optional<int> rank;
+  const Result<Diagnosis>& diagnosis;
+  const std::vector<RankFigures>& ranks;
+  const std::vector<OpProfile>& profiles;
+  std::vector<RunIndex::Start> starts{};
+  RankMap::Picture rank_map{};
+  std::vector<FindingMark> marks{};
+  std::optional<StepTimeline> timeline{};
+  std::vector<std::string> notes{};
+  std::optional<int> rank{};
 };
 
 std::string document(const Shown& shown, const ReportOptions& options) {
-  const RunIndex& index = shown.index;
-  const RunDirectory& run = index.run();
-  const RunOverview& overview = shown.overview;
-  const Result<Diagnosis> diagnosis = diagnose(shown.evidence);
-  const StepTotals all = overview.all();
+  const StepTotals all = shown.overview.all();
   std::string text;
   JsonWriter json{text};
   json.begin_object()
@@ -335,30 +392,66 @@ std::string document(const Shown& shown, const ReportOptions& options) {
       .field("version", options.version)
       .field("written_unix", options.written_unix)
       .field("rank", shown.rank);
-  write_run(json, index);
-  write_headline(json, overview, all, run.metadata);
-  write_timeline(json, overview.timeline);
+  write_run(json, shown.source, shown.metadata, shown.starts);
+  write_headline(json, shown.overview, all, shown.metadata);
+  write_timeline(json, shown.overview.timeline);
+  write_events(json, shown.overview.events);
   write_phases(json, all);
   write_dtypes(json, all);
-  write_ranks(json, overview.ranks, shown.evidence.ranks);
+  write_ranks(json, shown.overview.ranks, shown.ranks);
   json.key("rank_map");
-  write_rank_map(json, index.rank_map().picture(0, shown.rank ? 0 : all_ranks, most_map_rows));
-  write_diagnosis(json, diagnosis);
-  write_op_profile(json, shown.evidence.profiles);
+  write_rank_map(json, shown.rank_map);
+  write_diagnosis(json, shown.diagnosis);
+  write_op_profile(json, shown.profiles, shown.timeline.has_value());
+  write_step_timeline(json, shown.timeline);
   write_marks(json, shown.marks);
   json.key("notes").begin_array();
-  if (!run.note.empty()) json.value(run.note);
-  if (index.damaged_lines() > 0)
-    json.value(grouped(index.damaged_lines()) +
-               " damaged lines of the record streams were passed over.");
+  for (const std::string& note : shown.notes) json.value(note);
   json.end_array().end_object();
   return text;
+}
+
+std::vector<std::string> notes_of(const RunIndex& index) {
+  std::vector<std::string> notes;
+  if (!index.run().note.empty()) notes.push_back(index.run().note);
+  if (index.damaged_lines() > 0)
+    notes.push_back(grouped(index.damaged_lines()) +
+                    " damaged lines of the record streams were passed over.");
+  return notes;
 }
 
 }  // namespace
 
 std::string report_json(const RunIndex& index, const ReportOptions& options) {
-  return document({index, index.overview(), index.evidence(), index.marks(), std::nullopt},
+  const Evidence evidence = index.evidence();
+  return document({.source = index.run().path,
+                   .metadata = index.run().metadata,
+                   .overview = index.overview(),
+                   .diagnosis = diagnose(evidence),
+                   .ranks = evidence.ranks,
+                   .profiles = evidence.profiles,
+                   .starts = index.starts(),
+                   .rank_map = index.rank_map().picture(0, all_ranks, most_map_rows),
+                   .marks = index.marks(),
+                   .notes = notes_of(index)},
+                  options);
+}
+
+std::string report_json(const ReportContent& content, const ReportOptions& options) {
+  RunOverview overview;
+  for (const StepRecord& record : content.records) overview.add(record);
+  const Result<Diagnosis> diagnosis =
+      content.diagnosis.totals.steps > 0
+          ? Result<Diagnosis>{content.diagnosis}
+          : Error{ErrorCode::not_found, "No step is recorded, so there is no time budget."};
+  return document({.source = content.source,
+                   .metadata = content.metadata,
+                   .overview = overview,
+                   .diagnosis = diagnosis,
+                   .ranks = {},
+                   .profiles = content.profiles,
+                   .timeline = content.timeline,
+                   .notes = content.notes},
                   options);
 }
 
@@ -370,9 +463,18 @@ std::optional<std::string> rank_json(const RunIndex& index,
   RunOverview overview;
   for (const StepRecord& record : read_window(index.run(), rank, most_records, true))
     overview.add(record);
-  Evidence evidence = read_evidence(
+  const Evidence evidence = read_evidence(
       index.run(), {.rank = rank, .totals = overview.all(), .ranks = std::vector<RankFigures>{}});
-  return document({index, overview, std::move(evidence), {}, rank}, options);
+  return document({.source = index.run().path,
+                   .metadata = index.run().metadata,
+                   .overview = overview,
+                   .diagnosis = diagnose(evidence),
+                   .ranks = evidence.ranks,
+                   .profiles = evidence.profiles,
+                   .starts = index.starts(),
+                   .notes = notes_of(index),
+                   .rank = rank},
+                  options);
 }
 
 std::string rank_map_json(const RunIndex& index,

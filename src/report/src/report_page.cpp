@@ -23,7 +23,7 @@ std::string_view asset(std::string_view name) {
 }
 
 /// In the order of their use.
-constexpr std::array<std::string_view, 12> scripts = {"dom",
+constexpr std::array<std::string_view, 13> scripts = {"dom",
                                                       "address",
                                                       "source",
                                                       "headline",
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 12> scripts = {"dom",
                                                       "sections",
                                                       "roofline",
                                                       "ranks",
+                                                      "timeline",
                                                       "run",
                                                       "compare",
                                                       "runs",

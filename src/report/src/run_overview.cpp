@@ -50,7 +50,13 @@ RunOverview::RunOverview(std::size_t most_buckets) : timeline(curves, most_bucke
 
 void RunOverview::add(const StepRecord& record) {
   ranks[record.rank].add(record);
-  if (record.tag != StepTag::train) return;
+  if (record.tag != StepTag::train) {
+    constexpr std::size_t most_events = 500;
+    if (record.rank == ranks.begin()->first)
+      events.push_back({record.step, record.tag, record.time_unix, record.step_seconds.value});
+    if (events.size() > most_events) events.pop_front();
+    return;
+  }
   timeline.add(record);
   ++sources[record.flops_source];
   if (record.attention_pairs != AttentionPairs::none) attention_pairs = record.attention_pairs;

@@ -15,6 +15,7 @@ void merge(Bucket& into, const Bucket& from) {
   into.steps += from.steps;
   into.time_unix = std::max(into.time_unix, from.time_unix);
   for (std::size_t i = 0; i < into.spreads.size(); ++i) into.spreads[i].add(from.spreads[i]);
+  into.quantiles.add(from.quantiles);
 }
 
 }  // namespace
@@ -39,11 +40,50 @@ std::optional<double> ValueSpread::mean() const {
   return sum / static_cast<double>(count);
 }
 
+namespace {
+
+constexpr double bin_width = 0.04;  ///< of the natural logarithm
+
+}  // namespace
+
+void QuantileSketch::add(double value) {
+  if (!(value > 0) || !std::isfinite(value)) return;
+  const auto bin = static_cast<std::int16_t>(std::lround(std::log(value) / bin_width));
+  const auto place = std::lower_bound(
+      bins_.begin(), bins_.end(), bin, [](const auto& each, int key) { return each.first < key; });
+  if (place != bins_.end() && place->first == bin) {
+    ++place->second;
+  } else {
+    bins_.insert(place, {bin, 1});
+  }
+}
+
+void QuantileSketch::add(const QuantileSketch& other) {
+  std::map<std::int16_t, std::uint32_t> sum{bins_.begin(), bins_.end()};
+  for (const auto& [bin, count] : other.bins_) sum[bin] += count;
+  bins_.assign(sum.begin(), sum.end());
+}
+
+std::optional<double> QuantileSketch::at(double share) const {
+  std::uint64_t all = 0;
+  for (const auto& [bin, count] : bins_) all += count;
+  if (all == 0) return std::nullopt;
+  const auto rank =
+      static_cast<std::uint64_t>(std::floor(share * static_cast<double>(all - 1) + 0.5));
+  std::uint64_t seen = 0;
+  for (const auto& [bin, count] : bins_) {
+    seen += count;
+    if (seen > rank) return std::exp(bin_width * bin);
+  }
+  return std::nullopt;
+}
+
 Timeline::Timeline(std::span<const std::string_view> fields, std::size_t most)
     : most_(std::max<std::size_t>(most, 2)) {  // steps on both sides of 0 never fall together
   for (const std::string_view name : fields) {
     const Field* field = find_step_field(name);
     assert(field != nullptr);
+    if (name == "step_seconds") quantile_curve_ = curves_.size();
     curves_.push_back(field);
   }
 }
@@ -64,6 +104,7 @@ void Timeline::add(const StepRecord& record) {
   for (std::size_t i = 0; i < curves_.size(); ++i) {
     if (const auto value = as_number(curves_[i]->read(record))) bucket.spreads[i].add(*value);
   }
+  if (quantile_curve_ < curves_.size()) bucket.quantiles.add(record.step_seconds.value);
   while (buckets_.size() > most_) coarsen();
 }
 

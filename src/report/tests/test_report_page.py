@@ -220,3 +220,33 @@ def test_unwritable_page_fails(flopmeter, eight):
     done = flopmeter("report", eight.parent, "-o", "/nowhere/report.html", check=False)
     assert done.returncode == 1
     assert "cannot write" in done.stderr
+
+
+def test_trace_becomes_a_page_with_a_timeline(browser, flopmeter, tmp_path):
+    events = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": 1000 * step, "dur": 1000} for step in range(3)]
+    for step in range(3):
+        for i in range(5):
+            start = 1000 * step + 150 * i
+            number = 10 * step + i + 1
+            events += [
+                {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": start, "dur": 40,
+                 "args": {"External id": number, "Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}},
+                {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": start + 10, "dur": 5,
+                 "args": {"correlation": number, "External id": number}},
+                {"ph": "X", "cat": "kernel", "name": f"sgemm_{i}<img src=x>", "pid": 0, "tid": 7, "ts": start + 30, "dur": 100,
+                 "args": {"correlation": number, "External id": number, "device": 0, "stream": 7}}]
+    trace = {"deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}], "traceEvents": events}
+    (tmp_path / "trace.json").write_text(json.dumps(trace))
+    flopmeter("trace", tmp_path / "trace.json", "-o", tmp_path / "page.html")
+    page = browser.open(tmp_path / "page.html")
+    try:
+        assert page.complaints() == [] and page.requests() == []
+        assert "Timeline of one step" in text(page) and "NVIDIA A100" in text(page) and "Where the time went" in text(page)
+        x, y = page.evaluate("""(() => { const canvas = document.querySelector('canvas.lanes'); canvas.scrollIntoView({block: "center"});
+            const box = canvas.getBoundingClientRect(), {lanes, seconds} = view.data.step_timeline, [start, length] = lanes[0].spans[2];
+            return [box.x + 110 + (start + length / 2) / seconds * (box.width - 110), box.y + 9]; })()""")
+        page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        assert "sgemm_2<img src=x>: 100.0 µs" in text(page)
+        assert page.evaluate("document.images.length") == 0
+    finally:
+        page.close()

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <random>
+#include <vector>
 
 namespace flopmeter {
 namespace {
@@ -106,6 +108,24 @@ TEST(Timeline, holds_for_random_runs) {
     }
     ASSERT_EQ(total, static_cast<std::int64_t>(count));
   }
+}
+
+TEST(QuantileSketch, quantiles_of_merged_sketches_are_right_to_two_percent) {
+  std::vector<double> values;
+  QuantileSketch whole;
+  QuantileSketch part;
+  for (int i = 0; i < 2000; ++i) {
+    const double value = 0.01 * std::exp(0.002 * static_cast<double>((i * 7919) % 2000));
+    values.push_back(value);
+    (i % 2 == 0 ? whole : part).add(value);
+  }
+  whole.add(part);
+  std::sort(values.begin(), values.end());
+  for (const double share : {0.0, 0.05, 0.5, 0.95, 1.0}) {
+    const double expected = values[static_cast<std::size_t>(std::lround(share * 1999))];
+    EXPECT_NEAR(*whole.at(share) / expected, 1, 0.021) << share;
+  }
+  EXPECT_FALSE(QuantileSketch{}.at(0.5));
 }
 
 }  // namespace

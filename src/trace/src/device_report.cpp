@@ -10,6 +10,7 @@
 #include "op_flops.h"
 #include "profile.h"
 #include "step_records.h"
+#include "step_timeline.h"
 #include "steps.h"
 #include "trace_findings.h"
 #include "work.h"
@@ -201,6 +202,7 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
       find_unsupported(trace, events, work, report);
     }
     make_records(trace, report);
+    report.timeline = make_timeline(trace, events, report);
     report.findings = find_in_trace({.trace = trace,
                                      .links = links,
                                      .flops = flops,

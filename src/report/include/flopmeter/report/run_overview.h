@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -24,6 +25,14 @@ struct RankTotals {
   std::uint64_t dropped_records = 0;
 
   void add(const StepRecord& record);
+};
+
+/// A record of another kind than a train step.
+struct RunEvent {
+  std::int64_t step = 0;
+  StepTag tag = StepTag::train;
+  double time_unix = 0;  ///< end
+  double seconds = 0;
 };
 
 /// Mean seconds of a step without waiting for other ranks.
@@ -41,6 +50,7 @@ class RunOverview {
   std::map<int, RankTotals> ranks;
   std::map<FlopsProvenance, std::int64_t> sources;  ///< train steps by provenance of their FLOPs
   std::optional<AttentionPairs> attention_pairs;
+  std::deque<RunEvent> events;  ///< the newest of the lowest rank
 
   /// All ranks together.
   [[nodiscard]] StepTotals all() const;

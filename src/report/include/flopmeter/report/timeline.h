@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace flopmeter {
@@ -28,6 +29,18 @@ struct ValueSpread {
   [[nodiscard]] std::optional<double> mean() const;
 };
 
+/// Counts of positive values by size, so that quantiles of a merged bucket are known to 2 %.
+class QuantileSketch {
+ public:
+  void add(double value);
+  void add(const QuantileSketch& other);
+  /// The value that this share of the values does not exceed; empty without values.
+  [[nodiscard]] std::optional<double> at(double share) const;
+
+ private:
+  std::vector<std::pair<std::int16_t, std::uint32_t>> bins_;  ///< by size: logarithm and count
+};
+
 /// One bucket of steps.
 struct Bucket {
   std::int64_t first_step = 0;
@@ -35,6 +48,7 @@ struct Bucket {
   std::int64_t steps = 0;            ///< records in it
   double time_unix = 0;              ///< end of the latest step in it
   std::vector<ValueSpread> spreads;  ///< by curve
+  QuantileSketch quantiles;          ///< of the step time
 };
 
 /// Takes records in any order and of any number of ranks; steps of all ranks with the same number
@@ -47,6 +61,8 @@ class Timeline {
   void add(const StepRecord& record);
 
   [[nodiscard]] const std::vector<const Field*>& curves() const { return curves_; }
+  /// Index of the curve that quantiles are kept of: the step time.
+  [[nodiscard]] std::size_t quantile_curve() const { return quantile_curve_; }
   /// Steps that one bucket spans: a power of two.
   [[nodiscard]] std::int64_t steps_per_bucket() const { return std::int64_t{1} << shift_; }
   /// By step, without those that have no record.
@@ -56,6 +72,7 @@ class Timeline {
   void coarsen();
 
   std::vector<const Field*> curves_;
+  std::size_t quantile_curve_ = std::numeric_limits<std::size_t>::max();
   std::size_t most_;
   unsigned shift_ = 0;
   std::map<std::int64_t, Bucket> buckets_;

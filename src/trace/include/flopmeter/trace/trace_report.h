@@ -10,6 +10,7 @@
 #include <flopmeter/core/op_profile.h>
 #include <flopmeter/core/peak_table.h>
 #include <flopmeter/core/step_record.h>
+#include <flopmeter/core/step_timeline.h>
 #include <flopmeter/core/units.h>
 #include <flopmeter/trace/trace.h>
 
@@ -136,6 +137,7 @@ struct DeviceReport {
   std::vector<Finding> findings;    ///< that only a trace can prove, largest first
   std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
   std::vector<StepRecord> records;  ///< likewise
+  StepTimeline timeline;            ///< of the step of median length
   std::vector<std::string> notes;   ///< what was skipped or is not known, one sentence each
 };
 
