@@ -5,6 +5,7 @@
 #include "bindings.h"
 
 #include <flopmeter/catalog/op_rule.h>
+#include <flopmeter/core/compilations.h>
 #include <flopmeter/counting/adapter.h>
 #include <flopmeter/counting/module_scope.h>
 
@@ -143,6 +144,7 @@ void bind_compiled_graphs(py::module_& m) {
   py::class_<GraphCalls>(m, "GraphCalls", "The calls of a compiled graph.")
       .def(py::init<py::iterable>(), py::arg("rows"))
       .def("count", &GraphCalls::count, "Counts each call once.");
+  m.def("compilation_began", [] { compilations().fetch_add(1, std::memory_order_relaxed); });
   m.def("begin_call", [](bool is_graph) {
     const FlopmeterAdapter* adapter = attached_adapter();
     return adapter != nullptr && adapter->begin_call(is_graph ? 1 : 0) != 0;

@@ -298,8 +298,14 @@ def _patch_packages(module: ModuleType) -> None:
     kind.__call__ = __call__
 
 
+def _report_compilations(module: ModuleType) -> None:
+    """Steps in which Dynamo compiles are tagged."""
+    module.callback_handler.register_start_callback(lambda *_: _flopmeter.compilation_began())
+
+
 def install() -> None:
     """Count compiled graphs from now on."""
+    after_import("torch._dynamo.callback", _report_compilations)
     after_import("torch._inductor.compile_fx", _patch_compiler)
     after_import("torch._inductor.output_code", _patch_graphs)
     after_import("torch._inductor.codecache", _patch_graphs)  # before torch 2.6

@@ -8,10 +8,12 @@ step.  What is rare (a failure, a model that is lost) comes back through ``_repo
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flopmeter import _flopmeter
@@ -19,6 +21,7 @@ from flopmeter.guard import log_failure
 from flopmeter.log import log_once
 from flopmeter.torch import as_module, loaded_torch
 from flopmeter.torch.adapter import ready_adapter
+from flopmeter.torch.imports import after_import
 from flopmeter.torch.model_hooks import put_on
 from flopmeter.torch.patch import Patch
 
@@ -26,6 +29,27 @@ if TYPE_CHECKING:
     from flopmeter.monitor import Monitor
 
 _left: list[TorchHooks] = []  # of monitors that were dropped while torch may have run their hooks
+
+
+_live: weakref.WeakSet[TorchHooks] = weakref.WeakSet()
+
+
+def _patch_compiled_modules(module: ModuleType) -> None:
+    original = module.OptimizedModule.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, mod: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, mod, *args, **kwargs)
+        for hooks in list(_live):
+            with contextlib.suppress(Exception):  # the model runs without being monitored
+                hooks.on_compiled(mod, self)
+
+    module.OptimizedModule.__init__ = __init__
+
+
+@functools.cache
+def _follow_compiled_modules() -> None:
+    after_import("torch._dynamo.eval_frame", _patch_compiled_modules)
 
 
 @contextlib.contextmanager
@@ -106,14 +130,27 @@ class TorchHooks:
         modules = [module for module in modules if not isinstance(module, torch.jit.ScriptModule)]  # it takes no hooks
         if modules:
             hooks.set_owner_check(partial(_owns, [weakref.ref(module) for module in modules]))
+        self._modules: Any = weakref.WeakSet(modules)
         for module in modules:
-            self._handles += put_on(module, hooks.forward_pre(), hooks.forward_post(), with_kwargs=True)
+            self._put_on(module)
+        if modules:
+            _live.add(self)
+            _follow_compiled_modules()
         if loader:
             kind = importlib.import_module("torch.utils.data.dataloader")._BaseDataLoaderIter
             self._handles.append(Patch(kind, "__next__", hooks.fetch))
 
+    def _put_on(self, module: Any) -> None:
+        self._handles += put_on(module, self.callables.forward_pre(), self.callables.forward_post(), with_kwargs=True)
+
+    def on_compiled(self, module: Any, compiled: Any) -> None:
+        """A module was compiled.  Compiled code leaves the hooks out: those of the object around it run."""
+        if self._handles and module in self._modules:
+            self._put_on(compiled)
+
     def remove(self) -> None:
         """Remove the hooks permanently."""
+        _live.discard(self)
         self.callables.detach()
         self._dropped.detach()
         while self._handles:

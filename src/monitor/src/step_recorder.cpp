@@ -259,6 +259,12 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   record.monitor_seconds = Seconds{cost_ns / 1e9};
 }
 
+void StepRecorder::tag_compilation() noexcept {
+  const std::uint64_t count = compilations().load(std::memory_order_relaxed);
+  if (std::exchange(compilations_, count) != count && now_.record.tag == StepTag::train)
+    now_.record.tag = StepTag::compile;
+}
+
 std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outcome) noexcept {
   timed_by_caller_ = outcome.interval.has_value();
   if (const auto& interval = outcome.interval) {
@@ -273,6 +279,7 @@ std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outc
   now_.record.grad_norm = outcome.grad_norm;
   now_.record.learning_rate = outcome.learning_rate;
   stop_counting(now - now_.start_ns);
+  tag_compilation();
   stop_profile(now);
   last_step_ = now_.record.step;
   ++process_steps_;

@@ -11,6 +11,7 @@
 #include "slot.h"
 
 #include <flopmeter/core/communication.h>
+#include <flopmeter/core/compilations.h>
 #include <flopmeter/monitor/monitor.h>
 #include <flopmeter/monitor/step_events.h>
 
@@ -96,6 +97,7 @@ class StepRecorder {
   void count_before_step() noexcept;
   void start_counting() noexcept;
   [[nodiscard]] std::string_view unsupported_note() const noexcept;
+  void tag_compilation() noexcept;
   void stop_counting(std::int64_t step_ns) noexcept;
   void add_communication() noexcept;
   void start_profile() noexcept;
@@ -132,7 +134,8 @@ class StepRecorder {
   bool counting_enabled_ = false;
   bool counts_before_step_ = false;
   bool profiling_ = false;
-  std::optional<double> coverage_;  ///< of the last profiled step
+  std::optional<double> coverage_;                      ///< of the last profiled step
+  std::uint64_t compilations_ = compilations().load();  ///< before this step
   std::int64_t train_step_ns_ = 0;  ///< of the last ordinary step, without the wait for data
   FlopTotals before_;
   CommunicationTotals communication_before_;
