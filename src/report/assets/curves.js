@@ -40,7 +40,7 @@ const curveColor = curve => curve.field.startsWith("phases.") ? curve.field.slic
 const place = (timeline, i) => axis === "step" ? timeline.step[i] : (timeline.time[i] - timeline.time[0]);
 // Curves without extremes are parts of a whole: they are stacked.
 const stacks = curves => !curves[0].low;
-// From the lowest to the highest value, or from the 5th to the 95th percentile where it is known.
+// From the lowest to the highest value, or from the 5th to the 95th percentile if it is known.
 const bandOf = (curve, i) => curve.p5 && known(curve.p5[i]) && known(curve.mean[i])
   ? [Math.min(curve.mean[i], Math.max(curve.low[i], curve.p5[i])), curve.mean[i], Math.max(curve.mean[i], Math.min(curve.high[i], curve.p95[i]))] : [curve.low[i], curve.mean[i], curve.high[i]];
 const rowsOf = (timeline, curves) => timeline.step.map((_, i) =>

@@ -65,5 +65,5 @@ const timelineSection = ({step_timeline: steps}) => {
   redraws.add(draw);
   new ResizeObserver(draw).observe(canvas);
   return section("Timeline of one step", (steps.step ? steps.step + ", the step of median length: " : "All of the trace: ") + duration(steps.seconds) + "." +
-    (steps.left_out ? ` ${whole(steps.left_out)} shorter bars are left out.` : ""), canvas, line);
+    (steps.omitted ? ` ${whole(steps.omitted)} shorter bars are omitted.` : ""), canvas, line);
 };

@@ -6,6 +6,7 @@
 #include <flopmeter/core/step_record.h>
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -31,7 +32,9 @@ class RankMap {
     std::vector<std::vector<int>> slowest;  ///< rank that the value is of
   };
   /// At most `most_rows` rows of the ranks from `first_rank` on, `ranks` of them.
-  [[nodiscard]] Picture picture(int first_rank, std::size_t ranks, std::size_t most_rows) const;
+  [[nodiscard]] Picture picture(int first_rank = 0,
+                                std::size_t ranks = std::numeric_limits<std::size_t>::max(),
+                                std::size_t most_rows = 128) const;
   [[nodiscard]] std::size_t size() const { return ranks_.size(); }
 
  private:

@@ -37,7 +37,7 @@ class TimelineBuilder {
           pieces.begin() + most_spans,
           pieces.end(),
           [](const Piece& a, const Piece& b) { return a.end - a.start > b.end - b.start; });
-      timeline.left_out += static_cast<std::int64_t>(pieces.size() - most_spans);
+      timeline.omitted += static_cast<std::int64_t>(pieces.size() - most_spans);
       pieces.resize(most_spans);
     }
     std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
@@ -58,7 +58,7 @@ class TimelineBuilder {
       std::size_t lane = 0;
       while (lane < ends.size() && ends[lane] > piece.start) ++lane;
       if (lane == most_lanes) {
-        ++timeline.left_out;
+        ++timeline.omitted;
         continue;
       }
       if (lane == lanes.size()) {

@@ -25,7 +25,7 @@ struct StepTimeline {
   std::string step;  ///< "ProfilerStep#5"; empty: all of the trace
   double seconds = 0;
   std::vector<Lane> lanes;
-  std::int64_t left_out = 0;  ///< spans that were too short to be kept
+  std::int64_t omitted = 0;  ///< spans that were too short to be kept
 };
 
 }  // namespace flopmeter
