@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Project commands. Each installs its prerequisites first, which takes under a second if they are installed.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo quick test test-long bench check docs golden clean
+.PHONY: help setup build demo wheel quick test test-long bench check docs golden clean
 JOBS ?= $(shell nproc)
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
@@ -19,6 +19,10 @@ demo: setup ## train a small GPT twice, misconfigured and tuned, and diagnose it
 	@build/flopmeter demo
 	@echo "building the Python package for flopmeter run"
 	@tools/build.sh -DFLOPMETER_TESTS=OFF
+
+wheel: ## build self-contained wheels for Linux with glibc 2.28 or later, in build/wheel/dist
+	@tools/setup.sh wheel
+	@.venv/bin/python tools/make_wheel.py
 
 quick: ## format, layers, text, and C++ unit tests (under 1 minute after a build)
 	@tools/setup.sh test

@@ -8,10 +8,8 @@ list(TRANSFORM modules REPLACE "(.+)" "$<TARGET_OBJECTS:flopmeter_\\1>" OUTPUT_V
 add_library(flopmeter SHARED ${objects})
 add_library(flopmeter::flopmeter ALIAS flopmeter)
 flopmeter_flags(flopmeter)
+# Without VERSION there is one file, libflopmeter.so.0: a wheel stores each symbolic link as a copy.
 set_target_properties(flopmeter PROPERTIES SOVERSION 0 LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-if(NOT SKBUILD)  # a wheel stores each symbolic link as a copy
-  set_target_properties(flopmeter PROPERTIES VERSION ${PROJECT_VERSION})
-endif()
 target_link_libraries(flopmeter PRIVATE $<BUILD_INTERFACE:${dependencies}>)
 get_property(plugins GLOBAL PROPERTY FLOPMETER_PLUGINS)
 list(TRANSFORM plugins REPLACE "(.+)" "\"flopmeter::\\1\"")

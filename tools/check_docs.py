@@ -20,7 +20,7 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"\s*(?:#|//) .*$", re.MULTILINE)
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"^(?:benchmarks|cli|cmake|docs|examples|python|src|tests|tools)/[\w./*-]*$")
-COMMAND = re.compile(r"^(?:\$ )?flopmeter ([a-z]+)\b", re.MULTILINE)
+COMMAND = re.compile(r"^(?:\$ )?flopmeter ([a-z-]+)\b", re.MULTILINE)
 NUMBER = re.compile(r"[-+−]?\d[\d,.]*(?:\.\d+)?")
 
 
@@ -52,7 +52,7 @@ def check_commands(root, name, text):
     """Commands of flopmeter must be in the command-line reference."""
     reference = root / "docs" / "reference" / "cli.md"
     if reference.exists():
-        known = re.findall(r"^## flopmeter (\w+)$", reference.read_text(), re.MULTILINE)
+        known = re.findall(r"^## flopmeter ([\w-]+)$", reference.read_text(), re.MULTILINE)
         code = "\n".join(FENCE.findall(text) + INLINE_CODE.findall(text))
         for command in sorted(set(COMMAND.findall(code)) - set(known)):
             yield f"{name}: flopmeter {command} does not exist"

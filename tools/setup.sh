@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build prerequisites on a fresh Debian 12: apt packages, .venv, pinned Python packages.
 #   tools/setup.sh demo|test|bench      each level includes the previous one
+#   tools/setup.sh wheel                demo, and the tools for `make wheel`
 # A completed stage costs a few milliseconds. With FLOPMETER_OFFLINE=1, or if no package index is reachable, Debian's
 # libtorch 1.13.1 replaces torch from PyPI; .venv/.setup/torch-from contains "pip" or "system". Delete .venv to reset.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 level=${1:-demo}
-case $level in demo | test | bench) ;; *)
-  echo "setup: unknown level '$level': use demo, test, or bench" >&2
+case $level in demo | test | bench | wheel) ;; *)
+  echo "setup: unknown level '$level': use demo, test, bench, or wheel" >&2
   exit 2 ;;
 esac
 venv=.venv
@@ -86,7 +87,7 @@ use_system_torch() {
 }
 
 apt_install tools/apt/build.txt
-[ "$level" = demo ] || apt_install tools/apt/test.txt
+case $level in test | bench) apt_install tools/apt/test.txt ;; wheel) apt_install tools/apt/wheel.txt ;; esac
 
 if [ "${FLOPMETER_OFFLINE:-0}" = 1 ] && [ "$(cat $stamps/torch-from 2>/dev/null)" != system ]; then
   use_system_torch "FLOPMETER_OFFLINE=1"
@@ -106,9 +107,12 @@ if [ "$(cat $stamps/torch-from 2>/dev/null)" != system ]; then
 fi
 [ "$(cat $stamps/torch-from)" = pip ] || exit 0
 
-lists=(demo)
-[ "$level" = demo ] || lists+=(test)
-[ "$level" != bench ] || lists+=(bench)
+case $level in
+  demo) lists=(demo) ;;
+  test) lists=(demo package test) ;;
+  bench) lists=(demo package test bench) ;;
+  wheel) lists=(demo package wheel) ;;
+esac
 for name in "${lists[@]}"; do
   [ -n "$(packages_in "tools/requirements/$name.txt")" ] || continue
   pip_install "$name" -c tools/requirements/constraints.txt -r "tools/requirements/$name.txt" || { tail -15 "$log" >&2; fail "pip could not install tools/requirements/$name.txt"; }

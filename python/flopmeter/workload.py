@@ -84,7 +84,7 @@ def _counter(replicated: bool) -> Any:
     try:
         return torch_adapter().FlopCounter(replicated)
     except (AdapterUnavailable, RuntimeError) as error:
-        log_once(f"no FLOPs are counted: {error}")
+        log_once(f"FLOPs are not counted: {str(error).removeprefix('flopmeter: ')}")
         return None
 
 

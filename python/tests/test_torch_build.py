@@ -99,6 +99,21 @@ def test_eight_processes_that_start_at_once_build_once(build):
     assert len(list(build.cache.iterdir())) == 1  # no lock and no partial file is left
 
 
+def test_eight_processes_build_on_files_without_locks_and_with_late_names(build):
+    shim = build.folder / "shim.so"
+    source = Path(__file__).parent / "slow_network_files.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", shim, source, "-ldl"], check=True)
+    build.environment["LD_PRELOAD"] = str(shim)
+    build.use_compiler(seconds=1)
+    processes = [build.start() for _ in range(8)]
+    results = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 8, results
+    (path,) = {out.strip() for out, _ in results}
+    assert Path(path).read_text() == "library\n"
+    assert 3 <= build.compiler_runs <= 3 * 8  # one build, or duplicates that do no harm
+    assert [file.name for file in build.cache.iterdir()] == [Path(path).name]
+
+
 def test_a_failed_build_is_one_line_with_the_log_for_all_that_wait(build):
     build.use_compiler(seconds=1, code=1)
     processes = [build.start() for _ in range(3)]

@@ -16,7 +16,6 @@ from flopmeter import lifetime
 from flopmeter.log import log_once
 from flopmeter.models import model_name
 from flopmeter.monitor import Monitor, StepSource
-from flopmeter.torch.adapter import torch_adapter
 
 
 def _loader_in_use() -> bool:
@@ -32,7 +31,6 @@ def start(model: Any, on_model_lost: Callable[[], None], has_optimizer: bool = T
         return None
     for each in others:  # of a model that is not trained any more
         each.finish()
-    torch_adapter()
     steps = StepSource(
         policy="per_optimizer_step",
         optimizer_hooks=model is not None,

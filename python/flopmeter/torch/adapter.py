@@ -11,6 +11,9 @@ from types import ModuleType
 from flopmeter import _flopmeter
 
 _loaded = False
+# These versions run two dot products when torch._dynamo is imported, as the first checkpoint or optimizer does: not work of the
+# model, so it is imported before anything is counted.
+_TRIES_OPERATORS = ("2.6.", "2.7.", "2.8.")
 
 
 class AdapterUnavailable(ImportError):
@@ -32,6 +35,8 @@ def torch_adapter() -> ModuleType:
             _flopmeter.load_adapter(_adapter_file(torch))
         except RuntimeError as error:
             raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
+        if _release(torch.__version__).startswith(_TRIES_OPERATORS):
+            importlib.import_module("torch._dynamo")
         _loaded = True
         _count_other_entry_points()
     return _flopmeter
