@@ -15,6 +15,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -108,6 +109,36 @@ TEST(Outputs, an_exception_of_a_sink_is_counted_and_logged_once) {
   EXPECT_EQ(monitor->status().failed_writes, 50U);
   EXPECT_EQ(read_records(directory).size(), 50U);
   EXPECT_EQ(read_records(directory).back()["failed_writes"], 49);
+}
+
+/// Takes some 3,000 records per second.
+class SlowSink final : public Sink {
+ public:
+  Result<void> write(const StepRecord& /*record*/) override {
+    std::this_thread::sleep_for(300us);
+    return {};
+  }
+};
+
+TEST(Outputs, dropped_records_are_logged_once) {
+  TemporaryDirectory directory;
+  Connections connections;
+  connections.sinks.push_back(std::make_unique<SlowSink>());
+  std::mutex mutex;
+  std::vector<std::string> logged;
+  const auto lines = [&] {
+    const std::lock_guard lock{mutex};
+    return logged;
+  };
+  connections.warn = [&](const std::string& text) {
+    const std::lock_guard lock{mutex};
+    logged.push_back(text);
+  };
+  auto monitor = Monitor::start(negative(directory), std::move(connections));
+  for (int i = 0; i < 10'000; ++i) six_phases(*monitor);
+  for (int i = 0; i < 200 && lines().empty(); ++i) std::this_thread::sleep_for(100ms);
+  EXPECT_THAT(lines(), testing::ElementsAre(HasSubstr("records were dropped")));
+  monitor->finish();
 }
 
 TEST(Outputs, a_deleted_run_directory_is_logged_and_created_again) {

@@ -26,7 +26,7 @@ class MetricsEndpointSink final : public Sink {
   }
 
   Result<void> flush() override {
-    if (server_) return {};
+    if (server_ || finished_) return {};
     std::string error;
     const auto answer = [this](const HttpRequest& request) -> HttpResponse {
       if (request.path != "/metrics") return {.status = 404, .body = "see /metrics\n"};
@@ -37,8 +37,16 @@ class MetricsEndpointSink final : public Sink {
     return server_ ? Result<void>{} : Error{ErrorCode::io_error, error};
   }
 
+  /// Frees the port: the program may start another monitor.
+  Result<void> finish(const std::vector<Finding>& /*findings*/) override {
+    finished_ = true;
+    server_.reset();
+    return {};
+  }
+
  private:
   HttpOptions options_;
+  bool finished_ = false;
   std::mutex mutex_;
   PrometheusText metrics_;
   std::unique_ptr<HttpServer> server_;  // last: stops before the metrics are destroyed

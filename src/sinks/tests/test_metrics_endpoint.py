@@ -174,3 +174,18 @@ def test_a_flood_of_slow_clients_is_harmless(tmp_path):
             client.close()
         process.kill()
         process.wait()
+
+
+def test_the_endpoint_is_closed_when_the_monitor_finishes(tmp_path):
+    flopmeter = pytest.importorskip("flopmeter")
+    number = free_port()
+    for run in ("a", "b"):  # the second one needs the port of the first
+        monitor = flopmeter.Monitor(tmp_path / run, console=False, metrics_address=f"127.0.0.1:{number}")
+        with monitor.step(tokens=1):
+            pass
+        deadline = time.time() + 20
+        while curl(number)[0] != 200:
+            assert time.time() < deadline
+            time.sleep(0.05)
+        monitor.finish()
+        assert curl(number)[0] == 0
