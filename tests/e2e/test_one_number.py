@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run has one MFU: on the console, in each command, in the summary, and in TensorBoard."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import PROGRAM
+
+LOOP = """
+import time, torch, flopmeter
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+monitor = flopmeter.Monitor("logs", model=model, peak_tflops=0.05, tensorboard=True, log_interval=5)
+def batches():
+    for _ in range(40):
+        time.sleep(0.01)
+        yield torch.randn(64, 256)
+for batch in monitor.wrap(batches()):
+    model(batch).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+monitor.finish()
+"""
+
+
+def ask(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def run(folder):
+    (folder.path / "loop.py").write_text(LOOP)
+    _, console, code = folder.run(sys.executable, "loop.py", run_options=None)
+    assert code == 0, console
+    return folder.logs, console
+
+
+def tensorboard_mfu(directory):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    accumulator = events.EventAccumulator(str(directory / "tensorboard"), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    return accumulator.Scalars("perf/mfu_run")[-1].value
+
+
+def test_all_outputs_show_the_same_mfu(run):
+    directory, console = run
+    diagnosis = json.loads(ask("diagnose", directory, "--json"))
+    mfu = diagnosis["mfu"]
+    assert 0 < mfu < 1
+    assert json.loads(ask("report", directory, "--json"))["mfu"] == pytest.approx(mfu, rel=1e-9)
+    compared = json.loads(ask("compare", directory, directory, "--json"))
+    assert compared["mfu_before"] == compared["mfu_after"] == mfu
+    (summary,) = directory.glob("perf_summary_*.json")
+    assert json.loads(summary.read_text())["final_statistics"]["mfu"] == pytest.approx(mfu, rel=1e-9)
+    assert tensorboard_mfu(directory) == pytest.approx(mfu, rel=1e-6)
+    shown = f"MFU {100 * mfu:.1f} %"
+    assert re.search(rf"^flopmeter  {re.escape(shown)}", console, re.MULTILINE), console
+    assert shown in ask("diagnose", directory).splitlines()[0]
+
+
+def test_shares_sum_to_one_and_useful_is_mfu(run):
+    directory, _ = run
+    diagnosis = json.loads(ask("diagnose", directory, "--json"))
+    shares = {line["cause"]: line["share"] for line in diagnosis["budget"]}
+    assert sum(shares.values()) == pytest.approx(1, abs=1e-6)
+    assert all(share >= 0 for share in shares.values())
+    assert shares["useful"] == pytest.approx(diagnosis["mfu"], abs=1e-6)
