@@ -2,9 +2,9 @@
 //
 // flopmeter-demo: trains a small GPT for real, first badly, then well, and shows what flopmeter
 // makes of it.
-#include "act.h"
 #include "measure_peak.h"
 #include "screen.h"
+#include "training_run.h"
 
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/run_evidence.h>
@@ -51,8 +51,8 @@ void explain(const std::string& program, const std::string& directory) {
   }
 }
 
-void summary(const ActResult& bad,
-             const ActResult& good,
+void summary(const RunResult& bad,
+             const RunResult& good,
              const std::string& program,
              const std::string& directory) {
   print_line("");
@@ -61,10 +61,10 @@ void summary(const ActResult& bad,
              grouped(static_cast<WideInt>(good.tokens_per_second)) +
              " tokens/s, waiting for data " + percent(bad.data_share) + " -> " +
              percent(good.data_share) + " of the time");
-  print_line("records, logs, and TensorBoard files: " + directory + "/{slow,tuned}");
-  print_line("changes by cause: " + program + " compare " + directory + "/slow " + directory +
+  print_line("records, logs, and TensorBoard files: " + directory + "/{baseline,tuned}");
+  print_line("changes by cause: " + program + " compare " + directory + "/baseline " + directory +
              "/tuned");
-  print_line("HTML report: " + program + " report " + directory + "/slow -o report.html");
+  print_line("HTML report: " + program + " report " + directory + "/baseline -o report.html");
   print_line("monitor your own training: " + program + " run -- python train.py");
 }
 
@@ -96,23 +96,23 @@ int main(int argc, char** argv) {
   const bool use_bf16 = fp32 && bf16 && bf16->value > 1.5 * fp32->value;
 
   print_line("\nbaseline: a slow loader, one sequence per step, fp32");
-  const auto bad = play({.name = "slow",
-                         .batch = 1,
-                         .loader_delay = std::chrono::milliseconds{40},
-                         .seconds = seconds,
-                         .directory = directory + "/slow",
-                         .peaks = peaks});
+  const auto bad = train({.name = "baseline",
+                          .batch = 1,
+                          .loader_delay = std::chrono::milliseconds{40},
+                          .seconds = seconds,
+                          .directory = directory + "/baseline",
+                          .peaks = peaks});
   if (!bad) return fail(bad.error());
   print_line(std::string{"\ntuned: preloaded data, sixteen sequences per step, "} +
              (use_bf16 ? "bf16" : "still fp32, which is as fast as bf16 here"));
-  const auto good = play({.name = "tuned",
-                          .batch = 16,
-                          .bf16 = use_bf16,
-                          .seconds = seconds,
-                          .directory = directory + "/tuned",
-                          .peaks = peaks});
+  const auto good = train({.name = "tuned",
+                           .batch = 16,
+                           .bf16 = use_bf16,
+                           .seconds = seconds,
+                           .directory = directory + "/tuned",
+                           .peaks = peaks});
   if (!good) return fail(good.error());
-  explain(program, directory + "/slow");
+  explain(program, directory + "/baseline");
   summary(*bad, *good, program, directory);
   return 0;
 }

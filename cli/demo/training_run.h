@@ -11,7 +11,7 @@
 namespace flopmeter::demo {
 
 /// One training run of the demo.
-struct Act {
+struct TrainingRun {
   std::string name;
   std::int64_t batch = 16;
   std::chrono::milliseconds loader_delay{0};
@@ -21,7 +21,7 @@ struct Act {
   PeakTable peaks;
 };
 
-struct ActResult {
+struct RunResult {
   double mfu = 0;
   double tokens_per_second = 0;
   double data_share = 0;  ///< of the time, waiting for data
@@ -31,6 +31,6 @@ struct ActResult {
 };
 
 /// Trains, shows a live line, and returns the result.
-Result<ActResult> play(const Act& act);
+Result<RunResult> train(const TrainingRun& run);
 
 }  // namespace flopmeter::demo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "act.h"
+#include "training_run.h"
 
 #include "gpt.h"
 #include "screen.h"
@@ -48,7 +48,7 @@ class Autocast {
   bool on_;
 };
 
-void fill(ActResult& result, const StepTotals& totals) {
+void fill(RunResult& result, const StepTotals& totals) {
   result.mfu = totals.mfu().value_or(0);
   result.tokens_per_second = totals.tokens_per_second().value_or(0);
   result.data_share = totals.phase_share(Phase::data).value_or(0);
@@ -56,17 +56,17 @@ void fill(ActResult& result, const StepTotals& totals) {
 
 }  // namespace
 
-Result<ActResult> play(const Act& act) {
+Result<RunResult> train(const TrainingRun& run) {
   static TorchFlopCounter source;  // the interceptor lives as long as the process
   Options options;
-  options.directory = act.directory;
+  options.directory = run.directory;
   options.console = false;
   options.tensorboard = true;
   options.breakdown = true;
   options.model = "demo-gpt";
   Connections connections;
   connections.source = &source;
-  connections.peaks = act.peaks;
+  connections.peaks = run.peaks;
   auto monitor = Monitor::start(options, std::move(connections));
   if (!monitor) return monitor.error();
   const auto records = (*monitor).subscribe();
@@ -75,21 +75,21 @@ Result<ActResult> play(const Act& act) {
   const GptSizes sizes;
   Gpt model{sizes};
   torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-3)};
-  TextBatches batches{act.batch, sizes.length, act.loader_delay};
+  TextBatches batches{run.batch, sizes.length, run.loader_delay};
   LiveLine line;
   StepTotals totals;
-  ActResult result;
+  RunResult result;
   const auto start = std::chrono::steady_clock::now();
   double elapsed = 0;
-  while (elapsed < act.seconds) {
+  while (elapsed < run.seconds) {
     (*monitor).begin_phase(Phase::data);
     const TextBatch batch = batches.next();
     (*monitor).end_phase(Phase::data);
-    auto step = (*monitor).step({.samples = act.batch, .tokens = act.batch * sizes.length});
+    auto step = (*monitor).step({.samples = run.batch, .tokens = run.batch * sizes.length});
     torch::Tensor loss;
     {
       const auto phase = step.phase(Phase::forward);
-      const Autocast autocast{act.bf16};
+      const Autocast autocast{run.bf16};
       loss = model->forward(batch.tokens, batch.targets);
     }
     {
@@ -108,7 +108,7 @@ Result<ActResult> play(const Act& act) {
     elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (totals.steps == 0) continue;
     fill(result, totals);
-    line.show(elapsed / act.seconds,
+    line.show(elapsed / run.seconds,
               "MFU " + percent(result.mfu) + "  " +
                   grouped(static_cast<WideInt>(result.tokens_per_second)) + " tokens/s  step " +
                   std::to_string(result.steps) + "  loss " + fixed(result.last_loss, 3));
