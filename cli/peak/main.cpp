@@ -4,9 +4,37 @@
 // memory bandwidth.
 #include "measure_peak.h"
 
-#include <CLI/CLI.hpp>
+#include <flopmeter/core/text.h>
+#include <flopmeter/telemetry/host_load.h>
 
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
+
+namespace {
+
+constexpr double most_disturbed = 0.1;  // of the time in which other load had the processor
+
+/// Part of the time since the begin in which other load kept this thread from running.
+class Disturbance {
+ public:
+  [[nodiscard]] double share() {
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin_;
+    const flopmeter::HostWait wait = load_.since_last(1);
+    double waited = 0;
+    for (const auto& part : {wait.run_queue, wait.throttled, wait.stolen})
+      waited += part.value_or(flopmeter::Seconds{}).value;
+    return waited / time.count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  flopmeter::HostLoad load_{gettid()};
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using flopmeter::Dtype;
@@ -18,7 +46,9 @@ int main(int argc, char** argv) {
   app.add_option("--dtype", names, "fp64, fp32, bf16, fp16, or int8 (all)");
   app.add_option("--seconds", seconds, "time per dtype")->check(CLI::PositiveNumber);
   app.add_flag("--json", json, "print one JSON object");
+  bool busy = false;
   app.add_flag("!--no-cache", keep, "do not store the result for later runs");
+  app.add_flag("--allow-busy", busy, "store the result even if other load disturbed it");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -41,6 +71,7 @@ int main(int argc, char** argv) {
   flopmeter::MeasuredMachine machine{.processor = flopmeter::processor_name(),
                                      .threads = flopmeter::torch_threads(),
                                      .torch = flopmeter::torch_version()};
+  Disturbance disturbance;
   for (const Dtype dtype : dtypes) {
     const auto peak = flopmeter::measure_peak(dtype, {seconds}, [](Dtype d, auto size, auto rate) {
       std::fprintf(stderr,
@@ -59,6 +90,16 @@ int main(int argc, char** argv) {
     }
   }
   machine.memory_bytes_per_second = flopmeter::measure_memory_speed({seconds / 4});
+  const double disturbed = disturbance.share();
+  if (disturbed > most_disturbed) {
+    std::fprintf(
+        stderr,
+        "flopmeter-peak: other load had the processor for %s of the time: the peak is too "
+        "low%s\n",
+        flopmeter::percent(disturbed).c_str(),
+        busy || !keep ? "" : ", not stored; measure on an idle machine or pass --allow-busy");
+    keep = keep && busy;
+  }
   if (keep) {
     const auto stored = flopmeter::store_measured_peaks(machine);
     if (!stored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -18,7 +19,8 @@ from flopmeter.ranks import find_world, make_exchange
 from flopmeter.records import RecordThread, take_python_sinks
 from flopmeter.spans import Phase, Stage, Step
 from flopmeter.torch import loaded_torch
-from flopmeter.torch.hooks import TorchHooks, can_hook
+from flopmeter.torch.activities import report_activities
+from flopmeter.torch.hooks import CollectorHook, TorchHooks, can_hook
 from flopmeter.torch.modules import replicated_hooks
 from flopmeter.values import as_float
 from flopmeter.workload import describe_workload
@@ -38,6 +40,11 @@ class StepSource(NamedTuple):
     loader_hook: bool = False  # on all loaders of torch
     on_model_lost: Callable[[], None] | None = None  # optimizers step, and the model is not called any more
     automatic: bool = False  # started by ``flopmeter run``: gives way to a monitor that the program makes
+
+
+def _remove_all(hooks: list[Any]) -> None:
+    for each in hooks:
+        each.remove()
 
 
 class Monitor:
@@ -127,6 +134,10 @@ class Monitor:
             self._detachable.append(self.hooks)
         if parts.counter is not None and (marks := replicated_hooks(model, values["replicated_modules"])) is not None:
             self._detachable.append(marks)
+        if self.enabled:
+            found = [CollectorHook(), *report_activities(self._report_activity)]
+            self._detachable += found
+            weakref.finalize(self, _remove_all, found).atexit = False
         self._records = RecordThread(self.core, wandb if self.rank == 0 else False, mlflow and self.rank == 0, sinks)
         lifetime.finish_at_exit(self)
 
@@ -217,6 +228,10 @@ class Monitor:
         return self._events.on(event, **facts)
 
     @guarded
+    def _report_activity(self, event: str) -> None:
+        self._events.on(event)
+
+    @guarded
     def set_training_phase(self, name: str) -> None:
         """warmup, main, or finetune: selects how often FLOPs are measured."""
         self.core.set_training_phase(name)
@@ -246,6 +261,8 @@ class Monitor:
     def _log_what_was_not_counted(self) -> None:
         if self.automatic and not self.status["steps"]:
             log_once("no optimizer step was seen: the records are empty")
+        elif not self.automatic and not self.status["steps"]:
+            log_once("no step was recorded: wrap the loader with monitor.wrap(loader), or open steps with monitor.step()")
         if self._before_torch and loaded_torch() is not None:
             log_once("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
         if self._counter is not None and (unsupported := _flopmeter.unsupported_ops()):

@@ -8,6 +8,7 @@ from typing import Any
 
 from flopmeter import _flopmeter
 from flopmeter._flopmeter import PeakTable
+from flopmeter.log import log_once
 
 
 def given(tflops: Any, device: str = "given") -> PeakTable:
@@ -23,8 +24,12 @@ def given(tflops: Any, device: str = "given") -> PeakTable:
 
 def measured() -> PeakTable | None:
     """Result of ``flopmeter peak`` for this processor and the number of threads of torch; None if there is none."""
+    return _flopmeter.measured_peaks(_torch_threads())
+
+
+def _torch_threads() -> int | None:
     torch = sys.modules.get("torch")
-    return _flopmeter.measured_peaks(torch.get_num_threads() if torch else None)
+    return torch.get_num_threads() if torch else None
 
 
 def torch_device_name(device: Any = None) -> str | None:
@@ -74,6 +79,8 @@ def find_peaks(
     if measured_first and (table := measured()) is not None:
         return table
     try:
-        return _flopmeter.cpu_peaks()
+        if measured_first and _flopmeter.measured_peaks(None) is not None:
+            log_once(f"the measured peak is of another number of threads than torch's {_torch_threads()}; run: flopmeter peak")
+        return _flopmeter.cpu_peaks(_torch_threads())
     except (OSError, ValueError, RuntimeError) as error:
         return PeakTable("cpu", f"none: {error}", {})

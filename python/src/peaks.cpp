@@ -10,6 +10,8 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 namespace py = pybind11;
 
 namespace flopmeter {
@@ -61,7 +63,15 @@ void bind_peaks(py::module_& m) {
       py::arg("threads"),
       "Result of `flopmeter peak` for this processor and number of threads; None if there is "
       "none.");
-  m.def("cpu_peaks", [] { return cpu_peak(take(read_cpu_info())); });
+  m.def(
+      "cpu_peaks",
+      [](std::optional<int> threads) {
+        CpuInfo cpu = take(read_cpu_info());
+        if (threads && cpu.cores) cpu.cores = std::min(*cpu.cores, static_cast<double>(*threads));
+        return cpu_peak(cpu);
+      },
+      py::arg("threads") = py::none(),
+      "Peak of this CPU by formula, of at most as many cores as there are threads.");
   m.def(
       "dtype_name",
       [](const std::string& text) { return std::string{to_string(dtype_named(text))}; },

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -96,6 +97,21 @@ def _report(hooks: weakref.ref[TorchHooks], name: str, value: Any) -> None:
         found.on_model_lost()
     elif name in ("failed", "remove") and found is not None:
         found.remove()
+
+
+class CollectorHook:
+    """Measures Python's garbage collector, which stops the program."""
+
+    def __init__(self) -> None:
+        self._there = True
+        gc.callbacks.append(_flopmeter.on_garbage_collection)
+
+    def remove(self) -> None:
+        """Remove the hook, once: another monitor may have the same."""
+        if self._there:
+            self._there = False
+            with contextlib.suppress(ValueError):
+                gc.callbacks.remove(_flopmeter.on_garbage_collection)
 
 
 class TorchHooks:

@@ -9,23 +9,29 @@ namespace {
 
 constexpr double least_share = 0.03;
 
+/// Of a mean step.  On a device with its own clock the host's waits need not delay a step.
 double waited(const Evidence& evidence) {
-  return evidence.host ? evidence.host->run_queue + evidence.host->throttled + evidence.host->stolen
-                       : 0;
+  const StepTotals totals = summarize(evidence);
+  if (evidence.device || totals.steps == 0) return 0;
+  return (totals.run_queue_seconds + totals.throttled_seconds + totals.stolen_seconds) /
+         static_cast<double>(totals.steps);
 }
 
 std::optional<Finding> find(const RuleContext& context) {
   const std::int64_t lost = context.budget.nanoseconds(causes::busy_machine);
   if (context.share(lost) < least_share) return std::nullopt;
-  const HostTime& host = *context.evidence.host;
+  const StepTotals& totals = context.totals;
+  const auto per_step = [&](double seconds) {
+    return duration({seconds / static_cast<double>(totals.steps)});
+  };
   Finding finding =
       finding_of(context, "busy_machine", save(context, causes::busy_machine, lost), 0.9);
   finding.summary = "training waits for a processor: " + context.per_step_text(lost);
-  finding.evidence = "per step " + duration({host.run_queue}) + " in the run queue, " +
-                     duration({host.throttled}) + " stopped by the cgroup quota, " +
-                     duration({host.stolen}) + " stolen by the hypervisor";
+  finding.evidence = "per step " + per_step(totals.run_queue_seconds) + " in the run queue, " +
+                     per_step(totals.throttled_seconds) + " stopped by the cgroup quota, " +
+                     per_step(totals.stolen_seconds) + " stolen by the hypervisor";
   finding.recommendation =
-      host.throttled > host.run_queue
+      totals.throttled_seconds > totals.run_queue_seconds
           ? "raise the processor quota of the container"
           : "stop other programs on this machine, or give training its own processors (taskset, "
             "cgroup cpuset), and start no more threads than processors (OMP_NUM_THREADS)";
@@ -33,8 +39,10 @@ std::optional<Finding> find(const RuleContext& context) {
 }
 
 Evidence waiting(double seconds) {
-  return example_window([=](StepRecord& record) { prolong(record, Phase::forward, seconds); },
-                        [=](Evidence& window) { window.host = HostTime{.run_queue = seconds}; });
+  return example_window([=](StepRecord& record) {
+    prolong(record, Phase::forward, seconds);
+    record.run_queue_seconds = Seconds{seconds};
+  });
 }
 
 }  // namespace

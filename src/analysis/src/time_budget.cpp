@@ -75,6 +75,17 @@ class BudgetBuilder {
       at->seconds += seconds;
     }
   }
+  /// Moves at most `seconds` from one cause to another and returns how many.
+  double move(const Cause& from, const Cause& to, double seconds) {
+    for (CauseTime& each : times_) {
+      if (each.cause != from) continue;
+      const double moved = std::min(each.seconds, seconds);
+      each.seconds -= moved;
+      give(to, moved);
+      return moved;
+    }
+    return 0;
+  }
   /// Gives claims at most `available` seconds and returns what they leave.
   double settle(double available, const std::vector<CauseTime>& claims) {
     double sum = 0;
@@ -223,7 +234,8 @@ class BudgetBuilder {
     double sum = 0;
     for (const Rule* rule : rules()) {
       if (rule->claim == nullptr) continue;
-      const double seconds = sane(per_step(rule->claim(evidence_)));
+      double seconds = sane(per_step(rule->claim(evidence_)));
+      if (rule->within != nullptr) seconds -= move(*rule->within, *rule->cause, seconds);
       if (seconds > 0) claims.push_back({*rule->cause, seconds});
       sum += seconds;
     }

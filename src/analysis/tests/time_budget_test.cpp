@@ -34,7 +34,12 @@ class RandomEvidence {
                                    .idle = {{causes::data_loading, amount(1e-6, 1)},
                                             {causes::synchronization, amount(1e-6, 1)}}};
     }
-    if (chance(0.3)) evidence.host = HostTime{.run_queue = amount(1e-6, 10)};
+    if (chance(0.3)) {
+      for (StepRecord& record : evidence.steps) {
+        record.run_queue_seconds = Seconds{amount(1e-6, 10)};
+        record.garbage_collection_seconds = Seconds{amount(1e-6, 10)};
+      }
+    }
     if (chance(0.3)) evidence.pipeline_stages = static_cast<int>(amount(1, 64));
     return evidence;
   }
@@ -256,9 +261,19 @@ TEST(TimeBudget, device_time_replaces_the_phases) {
 
 TEST(TimeBudget, a_rule_can_claim_time_for_its_own_cause) {
   const TimeBudget budget = make_budget(
-      example_window({}, [](Evidence& window) { window.host = HostTime{.run_queue = 0.01}; }));
+      example_window([](StepRecord& record) { record.run_queue_seconds = Seconds{0.01}; }));
   EXPECT_NEAR(budget.seconds(causes::busy_machine), 60 * 0.01, 1e-6);
   EXPECT_NEAR(budget.share(causes::useful), 0.5, 1e-9);
+}
+
+TEST(TimeBudget, garbage_collection_is_not_loop_code) {
+  const TimeBudget budget = make_budget(example_window([](StepRecord& record) {
+    prolong(record, Phase::other, 0.1);
+    record.garbage_collection_seconds = Seconds{0.1};
+  }));
+  const TimeBudget without = make_budget(example_window());
+  EXPECT_NEAR(static_cast<double>(budget.nanoseconds({"garbage_collection", ""})), 60 * 0.1e9, 1e6);
+  EXPECT_NEAR(budget.seconds(causes::loop), without.seconds(causes::loop), 0.01);
 }
 
 TEST(Diagnosis, all_fixes_together_are_summed_over_different_causes) {

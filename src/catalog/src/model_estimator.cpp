@@ -40,7 +40,12 @@ class ModelEstimator final : public FlopEstimator {
       : model_(std::move(model)),
         training_(std::move(training)),
         convention_(convention),
-        dtype_(dtype) {}
+        dtype_(dtype) {
+    masked_ = model_;
+    for (LayerKind& kind : masked_.kinds) {
+      for (Node& node : kind.nodes) node.attention.mask_tensor = true;
+    }
+  }
 
   [[nodiscard]] std::string_view convention() const override { return convention_.name; }
 
@@ -72,11 +77,17 @@ class ModelEstimator final : public FlopEstimator {
       flops.hardware[type] = narrow;
     }
     flops.recompute = static_cast<std::uint64_t>((*hardware).recompute.value);
+    if (batch.padded_length > 0) {
+      request.convention = "executed";
+      const auto executed = flopmeter::estimate(masked_, request);
+      if (executed) flops.executed = static_cast<std::uint64_t>((*executed).hardware_flops.value);
+    }
     return flops;
   }
 
  private:
   Model model_;
+  Model masked_;  ///< as implementations run it if the batch has padding: with a mask tensor
   Training training_;
   const Convention& convention_;
   Dtype dtype_;

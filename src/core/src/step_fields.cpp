@@ -11,8 +11,15 @@
 namespace flopmeter {
 
 std::string_view to_string(FlopsProvenance source) {
-  constexpr auto names = std::to_array<std::string_view>(
-      {"none", "counted", "calibrated", "estimate", "hardware", "broadcast", "user", "framework"});
+  constexpr auto names = std::to_array<std::string_view>({"none",
+                                                          "counted",
+                                                          "calibrated",
+                                                          "estimate",
+                                                          "hardware",
+                                                          "broadcast",
+                                                          "user",
+                                                          "framework",
+                                                          "counted+catalog"});
   return names[static_cast<std::size_t>(source)];
 }
 
@@ -314,6 +321,10 @@ constexpr auto fields = std::to_array<Field>({
     row<&R::synchronizations>("", "synchronizations", count, counter, "calls that blocked the host on the device", "flopmeter_synchronizations_total"),
     row<&R::data_wait_samples>("", "data_wait_samples", count, counter, "samples of the process taken while it waited for data", "flopmeter_data_wait_samples_total"),
     row<&R::data_wait_busy_samples>("", "data_wait_busy_samples", count, counter, "samples in which the process or a loader worker was running", "flopmeter_data_wait_busy_samples_total"),
+    row<&R::run_queue_seconds>("", "run_queue_seconds", seconds, counter, "time in which the training thread was ready and others had the processors", "flopmeter_run_queue_seconds_total", "time/run_queue_seconds"),
+    row<&R::throttled_seconds>("", "throttled_seconds", seconds, counter, "time in which the processor quota of the cgroup was used up", "flopmeter_throttled_seconds_total", "time/throttled_seconds"),
+    row<&R::stolen_seconds>("", "stolen_seconds", seconds, counter, "time in which the hypervisor ran other machines, mean of the processors", "flopmeter_stolen_seconds_total", "time/stolen_seconds"),
+    row<&R::garbage_collection_seconds>("", "garbage_collection_seconds", seconds, counter, "time in Python's garbage collector", "flopmeter_garbage_collection_seconds_total", "time/garbage_collection_seconds"),
     row<&R::memory_rss_bytes>("memory_bytes", "rss", bytes, gauge, "resident memory of the process", "flopmeter_process_memory_bytes"),
     row<&R::memory_rss_peak_bytes>("memory_bytes", "rss_peak", bytes, gauge, "highest resident memory so far", "flopmeter_process_memory_peak_bytes"),
     row<&R::memory_device_bytes>("memory_bytes", "device", bytes, gauge, "device memory allocated", "flopmeter_device_memory_allocated_bytes"),

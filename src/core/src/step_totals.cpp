@@ -57,6 +57,10 @@ void StepTotals::add(const StepRecord& record) {
   for (std::size_t i = 0; i < phase_count; ++i)
     add_optional(phases[i], seconds_of(record.phases[i]));
   add_optional(overlapped_communication, seconds_of(record.overlapped_communication));
+  run_queue_seconds += record.run_queue_seconds.value_or(Seconds{}).value;
+  throttled_seconds += record.throttled_seconds.value_or(Seconds{}).value;
+  stolen_seconds += record.stolen_seconds.value_or(Seconds{}).value;
+  garbage_collection_seconds += record.garbage_collection_seconds.value_or(Seconds{}).value;
   if (record.tokens && record.padded_tokens && *record.padded_tokens >= *record.tokens) {
     add_saturating(tokens_with_padding_known, *record.tokens);
     add_saturating(padded_tokens, *record.padded_tokens);
@@ -83,6 +87,10 @@ StepTotals& StepTotals::operator+=(const StepTotals& other) {
   monitor_seconds += other.monitor_seconds;
   for (std::size_t i = 0; i < phase_count; ++i) add_optional(phases[i], other.phases[i]);
   add_optional(overlapped_communication, other.overlapped_communication);
+  run_queue_seconds += other.run_queue_seconds;
+  throttled_seconds += other.throttled_seconds;
+  stolen_seconds += other.stolen_seconds;
+  garbage_collection_seconds += other.garbage_collection_seconds;
   add_saturating(tokens_with_padding_known, other.tokens_with_padding_known);
   add_saturating(padded_tokens, other.padded_tokens);
   micro_batches += other.micro_batches;
@@ -128,7 +136,13 @@ StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
   all.devices = devices;
   all.replicas = std::min(all.data_parallel, static_cast<std::int32_t>(ranks.size()));
   all.micro_batches /= static_cast<std::int64_t>(ranks.size());
-  for (double* time : {&all.seconds, &all.inter_step_seconds}) *time /= count;
+  for (double* time : {&all.seconds,
+                       &all.inter_step_seconds,
+                       &all.run_queue_seconds,
+                       &all.throttled_seconds,
+                       &all.stolen_seconds,
+                       &all.garbage_collection_seconds})
+    *time /= count;
   for (auto& time : all.phases) {
     if (time) *time /= count;
   }

@@ -88,7 +88,8 @@ std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
   if (found != estimates_.end()) return found->second;
   const auto made = estimator_->estimate(slot.record.batch.batch());
   if (!made) return std::nullopt;
-  const FlopEstimate own = share_of(*made, world_.size, data_parallel_of(world_), world_.rank);
+  FlopEstimate own = share_of(*made, world_.size, data_parallel_of(world_), world_.rank);
+  if (world_.size == data_parallel_of(world_)) own.executed = made->executed;
   if (estimates_.size() >= most_shapes) estimates_.clear();
   estimates_.emplace(slot.record.batch.signature(), own);
   return own;
@@ -101,6 +102,30 @@ std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
   if (estimated && factor_) return scaled(*estimated, *factor_);
   if (!estimated && slot.record.batch.known()) return fit_.predict(slot.record.batch.batch());
   return std::nullopt;
+}
+
+void FlopResolver::leave_out_padding(StepRecord& record, const FlopEstimate& estimated) const {
+  if (estimator_->convention() != counted_convention || estimated.executed == 0) return;
+  const FlopEstimate counted = flops_of(record);
+  if (sum(counted.hardware) != estimated.executed) {
+    record.bounded_flops = record.model_flops;  // padding and masked pairs may be in it
+    return;
+  }
+  FlopEstimate exact = counted;
+  const std::uint64_t before = sum(counted.model);
+  const std::uint64_t after = std::min(sum(estimated.model), before);
+  std::uint64_t left = after;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    exact.model[i] = static_cast<std::uint64_t>(
+        static_cast<WideInt>(counted.model[i]) * static_cast<WideInt>(after) /
+        static_cast<WideInt>(std::max<std::uint64_t>(before, 1)));
+    left -= exact.model[i];
+    if (counted.model[i] > counted.model[most]) most = i;
+  }
+  exact.model[most] += left;
+  set_flops(record, exact, FlopsProvenance::counted_catalog);
+  record.attention_pairs = AttentionPairs::exact;
 }
 
 void FlopResolver::learn(Slot& slot, const std::optional<FlopEstimate>& estimated) {
@@ -178,7 +203,8 @@ void FlopResolver::use_estimate(Slot& slot, FlopEstimate estimated) {
 void FlopResolver::resolve(Slot& slot) {
   choose(slot);
   const FlopsProvenance source = slot.record.flops_source;
-  if (source == FlopsProvenance::counted || source == FlopsProvenance::calibrated)
+  if (source == FlopsProvenance::counted || source == FlopsProvenance::calibrated ||
+      source == FlopsProvenance::counted_catalog)
     slot.record.convention = counted_convention;
 }
 
@@ -198,7 +224,8 @@ void FlopResolver::choose(Slot& slot) {
     return;
   }
   // The cost of training does not apply to a record without training.
-  const bool trains = record.tag != StepTag::evaluation && record.tag != StepTag::checkpoint;
+  const bool trains = record.tag != StepTag::evaluation && record.tag != StepTag::checkpoint &&
+                      record.tag != StepTag::generation;
   const auto estimated = trains ? estimate(slot) : std::nullopt;
   if (estimated) record.estimated_flops = Flops{static_cast<WideInt>(sum(estimated->model))};
   if (slot.counter_flops && record.step_seconds.value > 0)
@@ -225,6 +252,7 @@ void FlopResolver::choose(Slot& slot) {
       record.flops_note = hidden_kernels;
       return;
     }
+    if (estimated && trains) leave_out_padding(record, *estimated);
     if (trains) learn(slot, estimated);
     if (options_.mode == Mode::hybrid && record.flops_note.empty())
       record.flops_note = counter_reason_;

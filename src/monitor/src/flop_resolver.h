@@ -49,6 +49,9 @@ class FlopResolver {
   std::optional<FlopEstimate> estimate(const Slot& slot);
   [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot,
                                                     const std::optional<FlopEstimate>& estimated);
+  /// If the catalog explains the count of a padded batch to the integer, the model FLOPs are the
+  /// catalog's, of the real lengths; otherwise the count is an upper bound.
+  void leave_out_padding(StepRecord& record, const FlopEstimate& estimated) const;
   void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
   void use_estimate(Slot& slot, FlopEstimate estimated);
   void calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated);

@@ -2,6 +2,7 @@
 #include "process_sampler.h"
 
 #include <flopmeter/core/current_phase.h>
+#include <flopmeter/core/interpreter_time.h>
 #include <flopmeter/telemetry/loader_activity.h>
 
 #include <unistd.h>
@@ -17,6 +18,8 @@ constexpr std::int64_t memory_interval_ns = 100'000'000;
 
 void ProcessSampler::start() {
   training_thread_ = gettid();
+  host_load_.emplace(training_thread_);
+  garbage_collection_ns().store(0, std::memory_order_relaxed);
 }
 
 void ProcessSampler::sample_data_wait() {
@@ -32,6 +35,7 @@ void ProcessSampler::fill(StepRecord& record, std::int64_t now_ns) {
     record.data_wait_samples = std::exchange(data_wait_samples_, 0);
     record.data_wait_busy_samples = std::exchange(data_wait_busy_samples_, 0);
   }
+  fill_waits(record, now_ns);
   if (!with_memory_) return;
   if (memory_read_ns_ == 0 || now_ns - memory_read_ns_ >= memory_interval_ns) {
     memory_ = read_process_memory();
@@ -44,6 +48,18 @@ void ProcessSampler::fill(StepRecord& record, std::int64_t now_ns) {
   record.memory_device_bytes = device.current;
   record.memory_device_peak_bytes = device.peak;
   record.memory_device_reserved_bytes = device.reserved;
+}
+
+void ProcessSampler::fill_waits(StepRecord& record, std::int64_t now_ns) {
+  if (host_load_) {
+    const HostWait wait = host_load_->since_last(now_ns);
+    record.run_queue_seconds = wait.run_queue;
+    record.throttled_seconds = wait.throttled;
+    record.stolen_seconds = wait.stolen;
+  }
+  const std::int64_t collecting = garbage_collection_ns().exchange(0, std::memory_order_relaxed);
+  if (collecting > 0)
+    record.garbage_collection_seconds = Seconds{static_cast<double>(collecting) / 1e9};
 }
 
 }  // namespace flopmeter

@@ -3,6 +3,7 @@
 
 #include <flopmeter/core/step_record.h>
 #include <flopmeter/monitor/monitor.h>
+#include <flopmeter/telemetry/host_load.h>
 #include <flopmeter/telemetry/process_memory.h>
 
 #include <sys/types.h>
@@ -11,7 +12,7 @@
 
 namespace flopmeter {
 
-/// Samples memory and data loading from the writer thread.
+/// Samples memory, data loading, and other load of the machine from the writer thread.
 class ProcessSampler {
  public:
   ProcessSampler(bool memory, std::function<DeviceMemory()> device_memory)
@@ -21,15 +22,18 @@ class ProcessSampler {
   void start();
   /// While the training thread waits for data: does anything prepare it, or does all wait for I/O?
   void sample_data_wait();
-  /// Adds the samples since the last record, and the memory in use.
+  /// Adds the samples and the waits since the last record, and the memory in use.
   void fill(StepRecord& record, std::int64_t now_ns);
 
  private:
+  void fill_waits(StepRecord& record, std::int64_t now_ns);
+
   bool with_memory_;
   std::function<DeviceMemory()> device_memory_;
   ProcessMemory memory_;
   std::int64_t memory_read_ns_ = 0;
   pid_t training_thread_ = 0;
+  std::optional<HostLoad> host_load_;
   std::int64_t data_wait_samples_ = 0;
   std::int64_t data_wait_busy_samples_ = 0;
 };

@@ -212,7 +212,7 @@ void Monitor::Session::warn_about_missing_peak(const StepRecord& record) {
   const std::string& device = connections_.peaks.device;
   note("no MFU: the " + std::string{to_string(*missing)} + " peak of " +
        (device.empty() ? "this device" : device) +
-       " is unknown; set it with --peak TFLOPS or measure it with flopmeter peak");
+       " is unknown; set it (--peak, peak_tflops) or measure it with flopmeter peak");
 }
 
 void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {

@@ -123,6 +123,10 @@ void StepRecorder::tag_out_of_step(Phase phase) noexcept {
                                                  : StepTag::generation;
 }
 
+void StepRecorder::count_generation() noexcept {
+  if (now_.record.tag == StepTag::generation && !now_.counted) start_counting();
+}
+
 void StepRecorder::add_batch(const StepInput& input) noexcept {
   StepRecord& record = now_.record;
   add(record.samples, input.samples);
@@ -251,9 +255,10 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
     }
     const double counting_ns = static_cast<double>(work.calls) * source_->nanoseconds_per_call();
     cost_ns += counting_ns;
-    plan_.counted(process_steps_,
-                  now_.record.batch.signature(),
-                  counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
+    if (record.tag != StepTag::generation)
+      plan_.counted(process_steps_,
+                    now_.record.batch.signature(),
+                    counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
   }
   now_.backed_off = plan_.backed_off();
   record.monitor_seconds = Seconds{cost_ns / 1e9};
@@ -289,7 +294,8 @@ std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outc
 
 std::int64_t StepRecorder::finish_out_of_step(std::int64_t now) noexcept {
   mark(now);
-  now_.record.monitor_seconds = Seconds{calls_ * call_ns_ / 1e9};
+  stop_counting(now - now_.start_ns);
+  measuring_.store(false, std::memory_order_relaxed);
   emit(now);
   return now;
 }

@@ -59,6 +59,8 @@ class StepRecorder {
 
   void tag(StepTag tag) noexcept { now_.record.tag = tag; }
   void tag_out_of_step(Phase phase) noexcept;
+  /// Counts the FLOPs of a record that is a generation.
+  void count_generation() noexcept;
   void set_stage(std::string_view stage) noexcept { now_.record.stage = stage; }
 
   /// The next step has this number unless it brings its own.

@@ -210,6 +210,7 @@ void StepTracker::begin_out_of_step(Phase phase, StepReply& reply) noexcept {
     state_ = State::out_of_step;
   }
   recorder_.tag_out_of_step(phase);
+  if (state_ == State::out_of_step) recorder_.count_generation();
   push(phase);
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -100,6 +101,7 @@ std::string to_json(const MeasuredMachine& machine) {
 }
 
 Result<std::string> store_measured_peaks(const MeasuredMachine& machine) {
+  if (machine.peaks.empty()) return Error{ErrorCode::invalid_argument, "no peak was measured"};
   const auto file = cache_file();
   if (file.empty())
     return Error{ErrorCode::io_error, "no cache directory: set HOME or XDG_CACHE_HOME"};
@@ -132,10 +134,14 @@ Result<PeakTable> load_measured_peaks(std::optional<int> threads) {
     if (text_at(entry, "processor") != processor) continue;
     const double counted = number_at(entry, "threads");
     if (threads && counted != *threads) continue;
+    const Json peaks = object_at(entry, "peaks");
+    const bool any = std::any_of(peaks.begin(), peaks.end(), [](const Json& peak) {
+      return number_at(peak, "flops_per_second") > 0;
+    });
+    if (!any) continue;  // must not hide a peak from another source
     table = {.device = processor,
              .source = "measured: " + file + ", " + shortest(counted) + " threads, torch " +
                        text_at(entry, "torch")};
-    const Json peaks = object_at(entry, "peaks");
     for (const auto& [name, peak] : peaks.items()) {
       const auto dtype = parse_dtype(name);
       const double rate = number_at(peak, "flops_per_second");

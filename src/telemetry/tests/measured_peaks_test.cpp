@@ -36,7 +36,10 @@ TEST(MeasuredPeaks, are_loaded_with_the_measured_shapes) {
 TEST(MeasuredPeaks, without_or_with_damaged_shapes_have_none) {
   const std::string cache = testing::TempDir() + "old_peaks";
   ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
-  ASSERT_TRUE(store_measured_peaks({.processor = processor_name(), .threads = 1, .torch = "2.9"}));
+  ASSERT_TRUE(store_measured_peaks({.processor = processor_name(),
+                                    .threads = 1,
+                                    .torch = "2.9",
+                                    .peaks = {{.dtype = Dtype::fp32, .rate = {1e11}}}}));
   std::ofstream{cache + "/flopmeter/peaks.json"}
       << R"({"schema": "flopmeter.peaks/1", "machines": [{"processor": ")" << processor_name()
       << R"(", "threads": 1, "torch": "2.9", "peaks": {"fp32": {"flops_per_second": 1e11},)"
@@ -46,6 +49,18 @@ TEST(MeasuredPeaks, without_or_with_damaged_shapes_have_none) {
   EXPECT_EQ((*table).peak(Dtype::fp32)->value, 1e11);
   EXPECT_EQ((*table).peak(Dtype::fp64)->value, 5e10);
   EXPECT_TRUE((*table).shapes.empty());
+}
+
+TEST(MeasuredPeaks, are_not_stored_and_not_loaded_if_there_are_none) {
+  const std::string cache = testing::TempDir() + "empty_peaks";
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  EXPECT_FALSE(store_measured_peaks({.processor = processor_name(), .threads = 1, .torch = "2.9"}));
+  EXPECT_FALSE(std::filesystem::exists(cache + "/flopmeter/peaks.json"));
+  std::filesystem::create_directories(cache + "/flopmeter");
+  std::ofstream{cache + "/flopmeter/peaks.json"}
+      << R"({"schema": "flopmeter.peaks/1", "machines": [{"processor": ")" << processor_name()
+      << R"(", "threads": 1, "torch": "2.9", "peaks": {}}]})";
+  EXPECT_FALSE(load_measured_peaks(1));
 }
 
 TEST(MeasuredPeaks, of_a_damaged_cache_are_missing) {

@@ -50,8 +50,7 @@ struct Evidence {
   PeakTable peaks;
   std::vector<OpProfile> profiles;
   std::optional<DeviceTime> device;  ///< from device marks or a trace
-  std::optional<HostTime> host;
-  std::vector<RankFigures> ranks;  ///< all ranks; empty: only one is known
+  std::vector<RankFigures> ranks;    ///< all ranks; empty: only one is known
   std::optional<int> pipeline_stages;
   std::optional<int> processors;                      ///< that the rank may use
   std::optional<std::int64_t> memory_capacity_bytes;  ///< of the device

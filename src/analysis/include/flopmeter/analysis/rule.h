@@ -78,8 +78,9 @@ struct Rule {
   const Cause* cause = nullptr;  ///< whose time it is about; null: of none or of several
   std::optional<Finding> (*find)(const RuleContext& context) = nullptr;
   /// Seconds of a mean step that the cause took, if only this rule knows; the budget takes them
-  /// from all other causes in proportion.
+  /// from `within` as far as possible, and the rest from all other causes in proportion.
   double (*claim)(const Evidence& evidence) = nullptr;
+  const Cause* within = nullptr;
   Evidence (*fires)() = nullptr;     ///< example in which it fires, run as a test
   Evidence (*negative)() = nullptr;  ///< similar example in which it does not
 };

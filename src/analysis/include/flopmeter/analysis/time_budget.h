@@ -60,13 +60,6 @@ struct DeviceTime {
   std::vector<CauseTime> idle;  ///< rest of the step by cause; what is missing is unexplained
 };
 
-/// How long the training thread of a mean step could not run because of other load.
-struct HostTime {
-  double run_queue = 0;  ///< ready, but another thread had the processor
-  double throttled = 0;  ///< stopped by the processor quota of its cgroup
-  double stolen = 0;     ///< the hypervisor ran another machine
-};
-
 struct BudgetLine {
   Cause cause;
   std::int64_t nanoseconds = 0;

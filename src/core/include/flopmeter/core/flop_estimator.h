@@ -19,6 +19,8 @@ struct FlopEstimate {
   std::array<std::uint64_t, dtype_count> model{};     ///< numerator of MFU
   std::array<std::uint64_t, dtype_count> hardware{};  ///< numerator of HFU
   std::uint64_t recompute = 0;                        ///< part of hardware
+  /// Exact count of a padded batch with a mask tensor; 0: not padded or not known.
+  std::uint64_t executed = 0;
 };
 
 /// The part of one rank in the FLOPs of a batch: ranks beyond `data_parallel` share the batch

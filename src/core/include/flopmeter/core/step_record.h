@@ -26,8 +26,11 @@ enum class FlopsProvenance : std::uint8_t {
   broadcast,   ///< measured by rank 0 and broadcast
   user,        ///< stated by the caller
   framework,   ///< the training framework's own function
+  /// A count that the catalog explains to the integer; the model FLOPs are the catalog's, of the
+  /// real lengths.
+  counted_catalog,
 };
-inline constexpr std::size_t flops_provenance_count = 8;
+inline constexpr std::size_t flops_provenance_count = 9;
 
 /// The kind of a record.  Averages use `train` only.
 enum class StepTag : std::uint8_t { train, profile, compile, evaluation, checkpoint, generation };
@@ -104,6 +107,11 @@ struct StepRecord {
   std::optional<std::int64_t> synchronizations;
   std::optional<std::int64_t> data_wait_samples;       ///< of the process while it waited for data
   std::optional<std::int64_t> data_wait_busy_samples;  ///< in which it or a loader worker ran
+
+  std::optional<Seconds> run_queue_seconds;           ///< ready, but others had the processors
+  std::optional<Seconds> throttled_seconds;           ///< by the processor quota of the cgroup
+  std::optional<Seconds> stolen_seconds;              ///< by the hypervisor
+  std::optional<Seconds> garbage_collection_seconds;  ///< of Python
 
   std::optional<std::int64_t> memory_rss_bytes;
   std::optional<std::int64_t> memory_rss_peak_bytes;

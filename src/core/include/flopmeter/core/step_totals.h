@@ -104,6 +104,10 @@ struct StepTotals {
   AmountOverTime<double> monitor_seconds;
   std::array<std::optional<double>, phase_count> phases{};
   std::optional<double> overlapped_communication;
+  double run_queue_seconds = 0;
+  double throttled_seconds = 0;
+  double stolen_seconds = 0;
+  double garbage_collection_seconds = 0;
   std::int64_t tokens_with_padding_known = 0;  ///< real tokens of the steps that know padded_tokens
   std::int64_t padded_tokens = 0;
   std::int64_t micro_batches = 0;

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints and generation: library functions whose time is not the time of a train step."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from flopmeter.torch.patch import Patch
+
+# Module, class in it or "", function, activity.
+_FUNCTIONS = (
+    ("torch", "", "save", "checkpoint"),
+    ("torch.distributed.checkpoint", "", "save", "checkpoint"),
+    ("safetensors.torch", "", "save_file", "checkpoint"),
+    ("safetensors.torch", "", "save_model", "checkpoint"),
+    ("transformers.generation.utils", "GenerationMixin", "generate", "generation"),
+)
+
+
+def _reported(emit: weakref.WeakMethod[Callable[[str], Any]], activity: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        report = emit()
+        if report is None:
+            return original(*args, **kwargs)
+        report(f"{activity}_begin")
+        try:
+            return original(*args, **kwargs)
+        finally:
+            report(f"{activity}_end")
+
+    return call
+
+
+def report_activities(method: Callable[[str], Any]) -> list[Patch]:
+    """Report checkpoints and generation by the libraries that the program has imported to a method of a monitor.
+
+    The monitor is not kept alive.
+    """
+    emit = weakref.WeakMethod(method)
+    patches = []
+    for module, kind, name, activity in _FUNCTIONS:
+        owner = sys.modules.get(module)
+        if kind:
+            owner = getattr(owner, kind, None)
+        if owner is not None and callable(getattr(owner, name, None)):
+            patches.append(Patch(owner, name, functools.partial(_reported, emit, activity)))
+    return patches

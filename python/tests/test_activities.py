@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints, generation, and garbage collection are found without a report of the loop."""
+
+import gc
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+import flopmeter
+from run_records import records
+
+PROGRAM = Path(__file__).resolve().parents[2] / "build" / "flopmeter"
+
+
+def loop(directory, steps, between=lambda step: None, **options):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    monitor = flopmeter.Monitor(directory, model=model, peak_tflops=1, console=False, **options)
+    for step, batch in enumerate(monitor.wrap(torch.randn(8, 64) for _ in range(steps))):
+        model(batch).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        between(step)
+    monitor.finish()
+    return records(directory)
+
+
+def test_torch_save_between_steps_is_a_checkpoint(tmp_path):
+    state = torch.nn.Linear(64, 64).state_dict()
+    rows = loop(tmp_path, 20, lambda step: torch.save(state, tmp_path / "model.pt") if step % 5 == 4 else None)
+    saved = [row for row in rows if row["tag"] == "checkpoint"]
+    assert len(saved) == 4
+    assert len([row for row in rows if row["tag"] in ("train", "profile")]) == 20
+    assert all(row["phases"]["checkpoint"] > 0 for row in saved)
+
+
+def test_the_original_functions_are_back_after_the_run(tmp_path):
+    before = torch.save, list(gc.callbacks)
+    loop(tmp_path, 3)
+    assert (torch.save, list(gc.callbacks)) == before
+
+
+def test_generation_is_counted_as_its_closed_form(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    hidden, ffn, layers, vocab, prompt, new, batch = 32, 48, 2, 64, 7, 5, 3
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        hidden_size=hidden, intermediate_size=ffn, num_hidden_layers=layers, vocab_size=vocab, num_attention_heads=4,
+        num_key_value_heads=4, max_position_embeddings=64))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    monitor = flopmeter.Monitor(tmp_path, model=model, peak_tflops=1, console=False)
+    tokens = torch.randint(2, vocab, (batch, prompt))
+    for _ in monitor.wrap(range(3)):
+        model.eval()
+        model.generate(tokens, max_new_tokens=new, min_new_tokens=new, do_sample=False, pad_token_id=0)
+        model.train()
+        model(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    monitor.finish()
+    rows = [row for row in records(tmp_path) if row["tag"] == "generation"]
+    assert len(rows) == 3
+    # Prefill of the prompt, then one pass per further token over the cached keys; the head sees the last token only.
+    block = layers * (4 * hidden * hidden + 3 * hidden * ffn)
+    matmuls = 2 * batch * (block * (prompt + new - 1) + hidden * vocab * new)
+    pairs = prompt * (prompt + 1) // 2 + sum(prompt + 1 + i for i in range(new - 1))
+    attention = 2 * 2 * batch * layers * hidden * pairs
+    assert [row["model_flops"] for row in rows] == [matmuls + attention] * 3
+
+
+def test_garbage_collection_is_named(tmp_path):
+    garbage = [[index] for index in range(400_000)]
+    loop(tmp_path, 40, lambda step: gc.collect())
+    del garbage
+    done = subprocess.run([str(PROGRAM), "diagnose", str(tmp_path), "--json"], capture_output=True, text=True, env=os.environ)
+    diagnosis = json.loads(done.stdout)
+    shares = {line["cause"]: line["share"] for line in diagnosis["budget"]}
+    shares.pop("busy_machine", None)  # of the machine that runs the tests
+    assert max(shares, key=shares.get) == "garbage_collection", shares
+    rules = [finding["rule"] for finding in diagnosis["findings"]]
+    assert "garbage_collection" in rules and "loop" not in rules
