@@ -20,7 +20,8 @@ struct Options {
   bool json = false;
 };
 
-Exit run(const Options& options) {
+Exit run(Options options) {
+  if (options.directory.empty()) options.directory = default_run_directory();
   const auto opened = run_argument(options.directory);
   if (!opened) return refuse(opened.error());
   const auto ranks = (*opened).ranks();
@@ -49,7 +50,8 @@ Exit run(const Options& options) {
 std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  app.add_option("directory", o.directory, "a run directory")->required();
+  app.add_option(
+      "directory", o.directory, "a run directory (default: the latest run in logs/perf_monitor)");
   app.add_option("--rank", o.rank, "only this rank (default: all ranks)")
       ->check(check_not_negative);
   app.add_option("--steps", o.steps, "only the newest records (default: the whole run)")

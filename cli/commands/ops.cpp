@@ -19,13 +19,19 @@ std::vector<CatalogRow> rows() {
   return all;
 }
 
+/// An operator without its namespace is one of torch's own.
+Result<std::string> find(std::string_view name) {
+  return name.find("::") == std::string_view::npos ? "aten::" + std::string{name}
+                                                   : std::string{name};
+}
+
 }  // namespace
 
 extern constinit const Command command_ops{.name = "ops",
                                            .help = "Supported operators and their FLOP formulas",
                                            .order = 23,
                                            .set_up = [](Arguments& app) {
-                                             return catalog_command(app, {"operator", rows});
+                                             return catalog_command(app, {"operator", rows, find});
                                            }};
 
 }  // namespace flopmeter

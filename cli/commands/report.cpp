@@ -4,6 +4,7 @@
 #include <flopmeter/core/files.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/report.h>
+#include <flopmeter/runstore/run_directory.h>
 
 #include <chrono>
 #include <memory>
@@ -30,7 +31,8 @@ Result<std::string> documents(const std::vector<std::string>& directories) {
   return directories.size() == 1 ? all : "[" + all + "]";
 }
 
-Exit run(const Options& options) {
+Exit run(Options options) {
+  if (options.directories.empty()) options.directories = {default_run_directory()};
   const auto json = documents(options.directories);
   if (!json) return refuse(json.error());
   if (options.json) return print(*json + "\n");
@@ -43,7 +45,10 @@ Exit run(const Options& options) {
 
 std::function<Exit()> set_up(Arguments& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("dir", options->directories, "run directory; several are compared")->required();
+  app.add_option(
+      "dir",
+      options->directories,
+      "run directory; several are compared (default: the latest run in logs/perf_monitor)");
   app.add_option("-o,--output", options->output, "output file; - for standard output")
       ->capture_default_str();
   app.add_flag("--json", options->json, "print the data of the page as JSON");

@@ -7,6 +7,7 @@
 #include <flopmeter/report/live_findings.h>
 #include <flopmeter/report/run_follower.h>
 #include <flopmeter/report/style.h>
+#include <flopmeter/runstore/run_directory.h>
 
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -95,17 +98,33 @@ Exit watch(RunFollower& run, double interval) {
   return state ? 0 : refuse(state.error());
 }
 
+/// Opens the run; on a terminal it waits for a run that has not begun.
+Result<RunFollower> begin(const Options& options, bool live) {
+  bool notified = false;
+  while (true) {
+    RunFollower run{options.directory.empty() ? default_run_directory() : options.directory};
+    const auto read = run.refresh();
+    if (read) return run;
+    if (!live || read.error().code != ErrorCode::not_found) return read.error();
+    if (!std::exchange(notified, true)) notify("waiting for a run: " + read.error().message);
+    std::this_thread::sleep_for(std::chrono::duration<double>{options.interval});
+  }
+}
+
 Exit run(const Options& options) {
-  RunFollower run{options.directory};
-  if (const auto read = run.refresh(); !read) return refuse(read.error());
+  const bool live = !options.json && !options.once && is_live_terminal();
+  auto begun = begin(options, live);
+  if (!begun) return refuse(begun.error());
+  RunFollower& run = *begun;
   if (options.json) return print_totals(run);
-  if (options.once || !is_live_terminal()) return print_once(run);
+  if (!live) return print_once(run);
   return watch(run, options.interval);
 }
 
 std::function<Exit()> set_up(Arguments& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("dir", options->directory, "run directory, as the monitor writes it")->required();
+  app.add_option(
+      "dir", options->directory, "run directory (default: the latest run in logs/perf_monitor)");
   app.add_option("--interval", options->interval, "seconds between two looks")
       ->check(check_positive_number)
       ->capture_default_str();

@@ -68,3 +68,12 @@ def test_run_help_fits_on_one_screen():
 def test_numbers_of_devices_are_numbers():
     (row,) = ask("devices", "a100")
     assert (row["bf16 TFLOP/s"], row["memory GB"], row["fp8 TFLOP/s"]) == (312, 80, None)
+
+
+def test_an_operator_is_found_without_its_namespace():
+    assert ask("ops", "mm") == ask("ops", "aten::mm")
+
+
+def test_a_rule_shows_what_it_recommends():
+    assert "num_workers" in run("rules", "data_loading")
+    assert all(row["recommendation"] for row in ask("rules"))

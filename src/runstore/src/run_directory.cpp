@@ -75,6 +75,29 @@ std::deque<StepRecord> newest_records(const std::string& path,
   }
 }
 
+/// Names of the runs in a directory, newest last, for a message; "" if there are none.
+std::string runs_below(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr std::size_t most_entries = 1000;
+  constexpr std::size_t most_names = 10;
+  std::vector<std::string> names;
+  std::error_code code;
+  fs::directory_iterator entry{path, code};
+  for (std::size_t i = 0; !code && i < most_entries && entry != fs::directory_iterator{};
+       entry.increment(code), ++i) {
+    std::error_code ignored;
+    if (!entry->is_symlink(ignored) &&
+        fs::exists(RunLayout{entry->path().string(), "", 0}.metadata(), ignored))
+      names.push_back(entry->path().string());
+  }
+  std::sort(names.begin(), names.end());
+  const std::size_t hidden = names.size() > most_names ? names.size() - most_names : 0;
+  std::string text = hidden > 0 ? std::to_string(hidden) + " older, " : "";
+  for (std::size_t i = hidden; i < names.size(); ++i)
+    text += (i > hidden ? ", " : "") + printable(names[i]);
+  return text;
+}
+
 }  // namespace
 
 std::vector<int> RunDirectory::ranks() const {
@@ -91,6 +114,12 @@ std::vector<RankFile> RunDirectory::files_of(int rank) const {
         return a.rank < b.rank;
       });
   return {first, last};
+}
+
+std::string default_run_directory() {
+  const std::filesystem::path root = "logs/perf_monitor";
+  std::error_code code;
+  return (std::filesystem::exists(root / "latest", code) ? root / "latest" : root).string();
 }
 
 Result<RunDirectory> open_run(const std::string& path) {
@@ -128,11 +157,15 @@ Result<RunDirectory> open_run(const std::string& path) {
   }
   if (metadata.error().code == ErrorCode::unsupported)
     return outdated(path, metadata.error().message);
-  if (run.files.empty())
-    return Error{ErrorCode::not_found,
-                 printable(path) +
-                     " is not a run directory: it has neither run.json nor records_*.jsonl; name "
-                     "the directory that the monitor writes, such as logs/perf_monitor/latest"};
+  if (run.files.empty()) {
+    const std::string below = runs_below(path);
+    return Error{
+        ErrorCode::not_found,
+        printable(path) + " is not a run directory: " +
+            (below.empty() ? "it has neither run.json nor records_*.jsonl; name the directory that "
+                             "the monitor writes, such as logs/perf_monitor/latest"
+                           : "name one of the runs below it: " + below)};
+  }
   if (is_outdated(run.files.front().path))
     return outdated(path, "another version of flopmeter wrote its records");
   if (metadata.error().code == ErrorCode::io_error)

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 
 namespace flopmeter {
@@ -125,6 +127,13 @@ TEST(OpenRun, reads_the_metadata_and_lists_the_streams) {
 TEST(OpenRun, states_what_is_missing) {
   const TemporaryDirectory directory;
   EXPECT_THAT(open_run(directory.path()).error().message, HasSubstr("is not a run directory"));
+  for (const std::string name : {"/slow", "/fast"}) {
+    std::filesystem::create_directories(directory.path() + name);
+    std::ofstream{directory.path() + name + "/run.json"} << "{}";
+  }
+  EXPECT_THAT(
+      open_run(directory.path()).error().message,
+      HasSubstr("runs below it: " + directory.path() + "/fast, " + directory.path() + "/slow"));
   EXPECT_EQ(open_run(directory.path() + "/none").error().code, ErrorCode::not_found);
   append_file(directory.path() + "/run.json", "{\"run_id\": ");
   EXPECT_FALSE(open_run(directory.path())) << "damaged, and no streams";

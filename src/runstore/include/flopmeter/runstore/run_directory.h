@@ -32,8 +32,13 @@ struct RunDirectory {
   [[nodiscard]] std::vector<RankFile> files_of(int rank) const;
 };
 
+/// The newest run below the working directory: logs/perf_monitor/latest, or logs/perf_monitor if
+/// there is no such link.
+std::string default_run_directory();
+
 /// Reads run.json and lists the streams.  A directory without a readable run.json is a run if it
-/// has streams.  A run of another version of flopmeter is an error.
+/// has streams.  A run of another version of flopmeter is an error; so is a directory of runs,
+/// whose message lists them.
 Result<RunDirectory> open_run(const std::string& path);
 
 /// The newest `most` records of a rank over all starts, oldest first.  Of a step that a restart
