@@ -21,10 +21,8 @@ double collected(const Evidence& evidence) {
 std::optional<Finding> find(const RuleContext& context) {
   const std::int64_t lost = context.budget.nanoseconds(collecting);
   if (context.share(lost) < least_share) return std::nullopt;
-  Finding finding =
-      finding_of(context, "garbage_collection", save(context, collecting, lost), 0.9);
-  finding.summary =
-      "Python's garbage collector stops the program: " + context.per_step_text(lost);
+  Finding finding = finding_of(context, "garbage_collection", save(context, collecting, lost), 0.9);
+  finding.summary = "Python's garbage collector stops the program: " + context.per_step_text(lost);
   finding.evidence = "full collections of the gc module took " +
                      duration({context.totals.garbage_collection_seconds /
                                static_cast<double>(context.totals.steps)}) +

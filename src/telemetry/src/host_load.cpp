@@ -110,7 +110,8 @@ HostWait HostLoad::since_last(std::int64_t now_ns) {
   if (read_ns_ != 0 && now_ns - read_ns_ < machine_interval_ns) return wait;
   wait.throttled = difference(throttled(), last_.throttled);
   // The kernel adds up the processors of the cgroup; one thread cannot wait longer than the time.
-  if (wait.throttled && read_ns_ != 0) wait.throttled->value = std::min(wait.throttled->value, interval);
+  if (wait.throttled && read_ns_ != 0)
+    wait.throttled->value = std::min(wait.throttled->value, interval);
   wait.stolen = difference(stolen(), last_.stolen);
   read_ns_ = now_ns;
   return wait;
