@@ -65,6 +65,7 @@ void summary(const RunResult& bad,
   print_line("changes by cause: " + program + " compare " + directory + "/baseline " + directory +
              "/tuned");
   print_line("HTML report: " + program + " report " + directory + "/baseline -o report.html");
+  print_line("live dashboard: " + program + " serve " + directory);
   print_line("monitor your own training: " + program + " run -- python train.py");
 }
 
