@@ -475,14 +475,14 @@ while time.monotonic() < end:
     try:
         with Server(program, tmp_path) as server:
             page = open_page(browser, server)
-            page.wait("document.querySelector('.state.live')")
+            page.wait("document.querySelectorAll('.state.live').length")
             page.evaluate("document.querySelector('tbody a').click()")
             first = page.wait("view.data && view.data.headline && view.data.headline.last_step")
             page.wait(f"view.data.headline.last_step > {first} + 20")
             training.kill()
             training.wait()
             page.evaluate("location.hash = '#/runs'")
-            page.wait("document.querySelector('.state.done')")
+            page.wait("document.querySelectorAll('.state.done').length")
             assert page.complaints() == []
             page.close()
     finally:
