@@ -50,6 +50,14 @@ class Server : public testing::Test {
         options,
         [](const HttpRequest& request) -> HttpResponse {
           if (request.path == "/throw") throw 1;  // NOLINT(hicpp-exception-baseclass)
+          if (request.path == "/events") {
+            HttpResponse stream{.content_type = "text/event-stream"};
+            stream.events = [n = 0]() mutable -> std::string {
+              if (++n > 2) throw 1;  // NOLINT(hicpp-exception-baseclass): ends the stream
+              return "data: " + std::to_string(n) + "\n\n";
+            };
+            return stream;
+          }
           if (request.path != "/metrics") return {.status = 404, .body = "nothing\n"};
           return {.body = "answer " + request.query + "\n"};
         },
@@ -135,6 +143,27 @@ TEST_F(Server, reports_a_port_in_use) {
   EXPECT_FALSE(HttpServer::start(
       {.port = server_->port()}, [](const HttpRequest&) { return HttpResponse{}; }, error));
   EXPECT_THAT(error, HasSubstr(std::to_string(server_->port())));
+}
+
+TEST_F(Server, streams_events_until_the_source_ends) {
+  start();
+  const std::string answer = get("/events");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: text/event-stream"));
+  EXPECT_THAT(answer, Not(HasSubstr("Content-Length")));
+  EXPECT_THAT(answer, HasSubstr("data: 1\n\ndata: 2\n\n"));
+  EXPECT_THAT(ask("HEAD /events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+              Not(HasSubstr("data: 1")));
+}
+
+TEST_F(Server, a_token_in_the_address_becomes_a_cookie) {
+  start({.token = "secret"});
+  const std::string answer = get("/metrics?token=secret");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 303"));
+  const std::string cookie = "flopmeter_" + std::to_string(server_->port()) + "=secret";
+  EXPECT_THAT(answer, HasSubstr("Set-Cookie: " + cookie + "; Path=/; HttpOnly"));
+  EXPECT_THAT(get("/metrics", "localhost", "Cookie: a=b; " + cookie + "\r\n"),
+              StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(get("/metrics?token=secre"), StartsWith("HTTP/1.1 401"));
 }
 
 TEST_F(Server, limits_and_drops_slow_clients) {
