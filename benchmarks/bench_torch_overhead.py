@@ -187,7 +187,7 @@ def measure(name: str, seconds: float) -> None:
     loop = Loop(name)
     with flopmeter.count() as c:
         loop.step()
-    print(f"{name}: {c.executed} FLOPs per step, expected {step_flops(loop.model, loop.batch)}", flush=True)
+    print(f"{name}: {c.hardware_flops} FLOPs per step, expected {step_flops(loop.model, loop.batch)}", flush=True)
     found = compare(loop, ours(), seconds, rounds=10_000)
     show(found)
     tools = compare(loop, others(loop), seconds / 2, rounds=25)

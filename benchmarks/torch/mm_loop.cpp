@@ -34,5 +34,5 @@ int main(int argc, char** argv) {
     }
   }
   const std::uint64_t expected = matmul ? static_cast<std::uint64_t>(count) * 2 * 8 * 8 * 8 : 0;
-  return !counter || counter->counts().executed() == expected ? 0 : 1;
+  return !counter || counter->counts().hardware_flops() == expected ? 0 : 1;
 }

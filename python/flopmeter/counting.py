@@ -21,8 +21,8 @@ class Row(NamedTuple):
     dtype: str
     phase: str  # forward, backward, or recompute
     calls: int
-    executed: int
-    model: int
+    hardware_flops: int
+    model_flops: int
 
 
 class UnsupportedOp(NamedTuple):
@@ -41,7 +41,7 @@ class PassFlops(NamedTuple):
     recompute: int
 
     @property
-    def executed(self) -> int:
+    def hardware_flops(self) -> int:
         """Sum over the passes."""
         return self.forward + self.backward + self.recompute
 
@@ -88,11 +88,6 @@ class Count:
     def hardware_flops(self) -> int:
         """Numerator of HFU: all executed FLOPs, including recomputation."""
         return self._counts()["hardware_flops"]
-
-    @property
-    def executed(self) -> int:
-        """Executed FLOPs."""
-        return self._counts()["executed"]
 
     @property
     def forward(self) -> int:
@@ -149,7 +144,7 @@ class Count:
         """Executed FLOPs by operator."""
         sums: dict[str, int] = {}
         for row in self.rows:
-            sums[row.name] = sums.get(row.name, 0) + row.executed
+            sums[row.name] = sums.get(row.name, 0) + row.hardware_flops
         return sums
 
     @property
@@ -166,7 +161,7 @@ class Count:
         sums: dict[str, PassFlops] = {}
         for row in (Row(*row) for row in self._counts()["module_rows"]):
             flops = sums.get(row.name, PassFlops(0, 0, 0))
-            sums[row.name] = flops._replace(**{row.phase: getattr(flops, row.phase) + row.executed})
+            sums[row.name] = flops._replace(**{row.phase: getattr(flops, row.phase) + row.hardware_flops})
         return sums
 
     def __repr__(self) -> str:

@@ -83,16 +83,15 @@ py::dict to_dict(const Counts& counts) {
   py::dict by_dtype;
   for (std::size_t d = 0; d < dtype_count; ++d) {
     const auto dtype = static_cast<Dtype>(d);
-    if (counts.executed(dtype) != 0)
-      by_dtype[std::string(to_string(dtype)).c_str()] = counts.executed(dtype);
+    if (counts.hardware_flops(dtype) != 0)
+      by_dtype[std::string(to_string(dtype)).c_str()] = counts.hardware_flops(dtype);
   }
   using namespace py::literals;  // NOLINT(google-build-using-namespace)
   return py::dict("model_flops"_a = counts.model_flops(),
                   "hardware_flops"_a = counts.hardware_flops(),
-                  "executed"_a = counts.executed(),
-                  "forward"_a = counts.executed(Pass::forward),
-                  "backward"_a = counts.executed(Pass::backward),
-                  "recompute"_a = counts.executed(Pass::recompute),
+                  "forward"_a = counts.hardware_flops(Pass::forward),
+                  "backward"_a = counts.hardware_flops(Pass::backward),
+                  "recompute"_a = counts.hardware_flops(Pass::recompute),
                   "by_dtype"_a = by_dtype,
                   "op_rows"_a = rows(counts.ops),
                   "module_rows"_a = rows(counts.modules),

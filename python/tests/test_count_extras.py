@@ -21,10 +21,10 @@ def test_a_region_counts_once_and_once_per_replay():
     with flopmeter.count() as c:
         with flopmeter.region("graph") as region:
             product()
-        assert c.executed == MM
+        assert c.hardware_flops == MM
         region.replayed(10)
-    assert region.executed == MM
-    assert c.executed == 11 * MM
+    assert region.hardware_flops == MM
+    assert c.hardware_flops == 11 * MM
     assert c.by_op == {"aten::mm": 11 * MM}
     assert c.calls == 11
 
@@ -67,7 +67,7 @@ def test_a_rule_without_a_result_or_with_an_error_leaves_the_call_unknown(capsys
     flopmeter.register_op("flopmeter_test::fused", lambda *args: None)
     with flopmeter.count() as c:
         fused(x, w, False)
-    assert (c.executed, c.unsupported) == (0, [("flopmeter_test::fused", 1, None)])
+    assert (c.hardware_flops, c.unsupported) == (0, [("flopmeter_test::fused", 1, None)])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_sparse_matmuls_are_reported_as_unknown(name, product):
     dense = torch.randn(8, 4)
     with flopmeter.count() as c:
         product(dense)
-    assert c.executed == 0
+    assert c.hardware_flops == 0
     assert c.unsupported == [(name, 1, None)]
     with flopmeter.profile() as s:
         product(dense)

@@ -32,7 +32,7 @@ def test_compiled_code_is_counted_in_the_first_and_later_calls():
     compiled = torch.compile(model)
     first = counted_step(compiled, x)
     steady = counted_step(compiled, x)
-    assert (first.executed, steady.executed) == (STEP, STEP)
+    assert (first.hardware_flops, steady.hardware_flops) == (STEP, STEP)
     assert (steady.forward, steady.backward, steady.recompute) == (FORWARD, STEP - FORWARD, 0)
 
 
@@ -57,7 +57,7 @@ def one_rank():
 
 def test_ddp(one_rank):
     model, x = make()
-    assert counted_step(nn.parallel.DistributedDataParallel(model), x).executed == STEP
+    assert counted_step(nn.parallel.DistributedDataParallel(model), x).hardware_flops == STEP
 
 
 @pytest.mark.torch2("FSDP2")
@@ -74,7 +74,7 @@ def test_fsdp2(one_rank):
 def _rank(rank, file, results):
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
     model, x = make()
-    results[rank] = counted_step(nn.parallel.DistributedDataParallel(model), x).executed
+    results[rank] = counted_step(nn.parallel.DistributedDataParallel(model), x).hardware_flops
     dist.destroy_process_group()
 
 

@@ -15,7 +15,7 @@ COUNT = """
 import torch, flopmeter
 with flopmeter.count() as c:
     torch.ones(2, 3) @ torch.ones(3, 4)
-print(c.executed, torch.__version__)
+print(c.hardware_flops, torch.__version__)
 """
 
 

@@ -32,9 +32,9 @@ class Region:
         self._region.replayed(times)
 
     @property
-    def executed(self) -> int:
+    def hardware_flops(self) -> int:
         """FLOPs of one run of the region."""
-        return self._region.counts()["executed"]
+        return self._region.counts()["hardware_flops"]
 
 
 def region(name: str) -> Region:

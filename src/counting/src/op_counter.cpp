@@ -98,19 +98,19 @@ std::uint64_t Counts::model_flops() const {
   return flops;
 }
 
-std::uint64_t Counts::executed() const {
+std::uint64_t Counts::hardware_flops() const {
   std::uint64_t flops = 0;
   for (const auto& passes : totals.executed) flops += sum(passes);
   return flops;
 }
 
-std::uint64_t Counts::executed(Pass pass) const {
+std::uint64_t Counts::hardware_flops(Pass pass) const {
   std::uint64_t flops = 0;
   for (const auto& passes : totals.executed) flops += passes[static_cast<std::size_t>(pass)];
   return flops;
 }
 
-std::uint64_t Counts::executed(Dtype dtype) const {
+std::uint64_t Counts::hardware_flops(Dtype dtype) const {
   return sum(totals.executed[static_cast<std::size_t>(dtype)]);
 }
 

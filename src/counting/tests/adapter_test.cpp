@@ -74,7 +74,7 @@ TEST(Adapter, counts_by_the_rules_of_the_catalog) {
   }));
   const OpCounter counter;
   run_matmuls(2, 3, 4, 5, 1);
-  EXPECT_EQ(counter.counts().executed(Pass::forward), 5 * 48);
+  EXPECT_EQ(counter.counts().hardware_flops(Pass::forward), 5 * 48);
   ASSERT_EQ(counter.counts().ops.size(), 1);
   EXPECT_EQ(counter.counts().ops[0].name, "aten::mm");
   EXPECT_EQ(host->find_op("aten::relu", nullptr, 0), nullptr);

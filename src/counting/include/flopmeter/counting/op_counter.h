@@ -50,10 +50,9 @@ struct Counts {
   /// The numerator of MFU: forward and backward work of the model, without recomputation.
   [[nodiscard]] std::uint64_t model_flops() const;
   /// The numerator of HFU: everything that the kernels executed.
-  [[nodiscard]] std::uint64_t hardware_flops() const { return executed(); }
-  [[nodiscard]] std::uint64_t executed() const;
-  [[nodiscard]] std::uint64_t executed(Pass pass) const;
-  [[nodiscard]] std::uint64_t executed(Dtype dtype) const;
+  [[nodiscard]] std::uint64_t hardware_flops() const;
+  [[nodiscard]] std::uint64_t hardware_flops(Pass pass) const;
+  [[nodiscard]] std::uint64_t hardware_flops(Dtype dtype) const;
   [[nodiscard]] AttentionPairs attention_pairs() const;
 };
 
