@@ -118,13 +118,7 @@ Exit run(const Options& options) {
   request.tokens_per_second = options.tokens_per_second;
   auto result = estimate((*argument).model, request);
   if (!result) return refuse(result.error());
-  if ((*result).peaks && !options.forward_only && !(*argument).model.bare_parameters) {
-    PublishedQuery query =
-        published_query((*argument).model, options.trainable.starts_with("lora"));
-    query.device = (*result).peaks->device;
-    query.dtype = request.dtype;
-    (*result).published = compare_published(query);
-  }
+  add_published(*result, (*argument).model, request);
   if (options.json) {
     return print_json([&](JsonWriter& json) { write_json(json, *result); });
   }

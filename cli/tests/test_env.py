@@ -70,6 +70,6 @@ def test_a_second_evaluation_changes_no_option(tmp_path):
     assert again == first
 
 
-def test_a_file_that_cannot_be_read_is_a_failure_without_output():
+def test_a_missing_file_is_refused_without_output():
     done = env("--config", "missing.yaml")
-    assert (done.returncode, done.stdout) == (1, "") and done.stderr.count("\n") == 1
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1

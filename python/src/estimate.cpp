@@ -53,7 +53,9 @@ std::string estimate_json(const Model& model,
   request.tokens_per_second = tokens_per_second;
   std::string text;
   JsonWriter json(text);
-  write_json(json, take(estimate(model, request)));
+  Estimate result = take(estimate(model, request));
+  add_published(result, model, request);
+  write_json(json, result);
   return text;
 }
 

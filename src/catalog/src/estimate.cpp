@@ -257,4 +257,13 @@ void write_json(JsonWriter& json, const Estimate& e) {
   json.end_array().end_object();
 }
 
+void add_published(Estimate& estimate, const Model& model, const EstimateRequest& request) {
+  if (!estimate.peaks || request.training.forward_only || model.bare_parameters) return;
+  PublishedQuery query =
+      published_query(model, request.training.trainable.kind == Trainable::Kind::lora);
+  query.device = estimate.peaks->device;
+  query.dtype = request.dtype;
+  estimate.published = compare_published(query);
+}
+
 }  // namespace flopmeter

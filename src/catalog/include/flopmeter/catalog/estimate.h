@@ -56,11 +56,14 @@ struct Estimate {
   std::optional<PeakTable> peaks;
   Rates rates;
   std::vector<std::string> notes;
-  std::optional<PublishedComparison> published;  ///< set by the caller
+  std::optional<PublishedComparison> published;  ///< see add_published()
 };
 
 /// Empty batches, excessive sizes, and contradicting options are errors.
 Result<Estimate> estimate(const Model& model, const EstimateRequest& request);
+
+/// Compares with published results, if the estimate is of training on a known device.
+void add_published(Estimate& estimate, const Model& model, const EstimateRequest& request);
 
 /// Writes the object of `estimate --json`.
 void write_json(JsonWriter& json, const Estimate& estimate);
