@@ -132,6 +132,8 @@ def describe_workload(
     config.replicated = bool(options["replicated_modules"])
     if count and options["mode"] != "estimate" and options["enabled"] == "true":
         config.counter = _counter(config.replicated)
+        if config.counter is not None and _flopmeter.counts_in_python() and options["mode"] in ("auto", "profiler"):
+            config.options.set("mode", "smart")  # counts one step per batch shape
     config.gpu = gpu_uuid(device)
     if has_own_memory(device):
         config.device_memory = partial(memory_bytes, device)

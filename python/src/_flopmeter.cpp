@@ -14,4 +14,5 @@ PYBIND11_MODULE(_flopmeter, m) {
   flopmeter::bind_counting(m);
   flopmeter::bind_callables(m);
   flopmeter::bind_compiled_graphs(m);
+  flopmeter::bind_python_adapter(m);
 }

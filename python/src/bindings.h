@@ -54,5 +54,8 @@ void bind_hooks(pybind11::module_& m);
 void bind_counting(pybind11::module_& m);
 void bind_callables(pybind11::module_& m);
 void bind_compiled_graphs(pybind11::module_& m);
+void bind_python_adapter(pybind11::module_& m);
+/// Whether a dispatch mode in Python counts, and no compiled adapter.
+bool counts_in_python();
 
 }  // namespace flopmeter

@@ -167,7 +167,10 @@ void bind_counting(py::module_& m) {
       "Counts operators for a monitor, which takes its address and must not outlive it.")
       .def(py::init([](bool replicated) {
              check(install_op_counter());
-             return std::make_unique<TorchFlopCounter>(replicated);
+             return std::make_unique<TorchFlopCounter>(
+                 replicated,
+                 counts_in_python() ? "counted in Python, because the torch adapter is not compiled"
+                                    : "");
            }),
            py::arg("replicated") = false)
       .def_property_readonly("address", [](TorchFlopCounter& self) {

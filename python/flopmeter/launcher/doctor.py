@@ -46,7 +46,8 @@ def torch_checks():
         adapter = importlib.import_module("flopmeter.torch.adapter").torch_adapter()
         adapter.FlopCounter()
         detail = "{} operators are counted".format(len(adapter.intercepted_ops()))
-        rows.append(check("torch adapter", True, detail))
+        compiled = not adapter.counts_in_python()
+        rows.append(check("torch adapter", compiled, detail if compiled else "FLOPs are counted in Python", "install g++ or set CXX"))
     except Exception as error:
         rows.append(check("torch adapter", False, reason(error), "build with this torch"))
     devices = torch.cuda.device_count() if torch.cuda.is_available() else 0

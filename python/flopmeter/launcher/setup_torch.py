@@ -13,6 +13,8 @@ def main() -> int:
 
     try:
         adapter = torch_adapter()
+        if adapter.counts_in_python():  # reported
+            return 1
         adapter.FlopCounter()
     except (AdapterUnavailable, RuntimeError) as error:
         print(error, file=sys.stderr)

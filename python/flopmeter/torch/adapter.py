@@ -31,14 +31,21 @@ def torch_adapter() -> ModuleType:
             raise AdapterUnavailable(
                 f"flopmeter: counting needs PyTorch, and 'import torch' failed ({error}); install torch"
             ) from None
+        from flopmeter.log import log_once
+        from flopmeter.torch.build import NoCompiler
+
         try:
             _flopmeter.load_adapter(_adapter_file(torch))
+        except NoCompiler as error:
+            _count_in_python()
+            log_once(f"FLOPs are counted in Python, which is slow: {error}")
         except RuntimeError as error:
             raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
         if _release(torch.__version__).startswith(_TRIES_OPERATORS):
             importlib.import_module("torch._dynamo")
         _loaded = True
-        _count_other_entry_points()
+        if not _flopmeter.counts_in_python():
+            _count_other_entry_points()
     return _flopmeter
 
 
@@ -60,6 +67,15 @@ def ready_adapter() -> ModuleType | None:
         return None
 
 
+def _count_in_python() -> None:
+    from flopmeter.torch import fallback
+
+    try:
+        fallback.attach()
+    except (AttributeError, RuntimeError) as error:  # names of torch that another version lacks
+        raise AdapterUnavailable(f"flopmeter: FLOPs cannot be counted in Python: {error}") from None
+
+
 def _release(version: str) -> str:
     """The numbers of a version, without a distribution's suffix ("1.13.0a0", "2.13.0+cpu")."""
     return re.match(r"[\d.]*", version).group().rstrip(".")  # type: ignore[union-attr]
@@ -75,6 +91,8 @@ def _adapter_file(torch: ModuleType) -> str:
     except ImportError:
         try:
             return str(build.compiled(torch, log_once))
+        except build.NoCompiler:
+            raise
         except build.CannotCompile as error:
             raise AdapterUnavailable(f"flopmeter: {error}") from None
     if _release(torch.__version__) != _release(built.TORCH_VERSION):

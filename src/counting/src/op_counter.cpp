@@ -156,8 +156,8 @@ void Region::discard() {
   replayed(~std::uint64_t{0});
 }
 
-TorchFlopCounter::TorchFlopCounter(bool replicated)
-    : replicated_(replicated ? replicated_module() : 0) {
+TorchFlopCounter::TorchFlopCounter(bool replicated, std::string_view note)
+    : note_(note), replicated_(replicated ? replicated_module() : 0) {
   require_installed();
 }
 TorchFlopCounter::~TorchFlopCounter() {

@@ -207,6 +207,7 @@ void StepRecorder::start_counting() noexcept {
   count(wanted);
   if (wanted && !counts_before_step_) before_ = source_->snapshot();
   now_.counted = wanted;
+  now_.record.flops_note = source_->note();
   measuring_.store(wanted, std::memory_order_relaxed);
 }
 
@@ -222,6 +223,9 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   double cost_ns = calls_ * call_ns_;
   if (record.flops_source == FlopsProvenance::user)
     now_.counted = false;  // the caller gave them after the count had begun
+  // A counter with a note may be unable to count now: no call is then not the same as no work.
+  if (now_.counted && !source_->note().empty() && source_->snapshot().calls == before_.calls)
+    now_.counted = false;
   if (now_.counted) {
     const bool is_stated = record.flops_source != FlopsProvenance::none;
     const FlopTotals work = source_->snapshot() - before_;

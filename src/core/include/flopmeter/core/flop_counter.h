@@ -52,6 +52,8 @@ class FlopCounter {
   virtual ~FlopCounter() = default;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// Static text for the records if it counts in an unusual way, else empty.
+  [[nodiscard]] virtual std::string_view note() const { return {}; }
   [[nodiscard]] virtual FlopTotals snapshot() const = 0;
   /// Turns counting on or off; off costs one load per operation.
   virtual void enable(bool on) = 0;

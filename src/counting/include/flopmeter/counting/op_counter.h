@@ -127,8 +127,9 @@ std::vector<std::string> intercepted_ops();
 /// The operators of this process as a counter for the monitor.
 class TorchFlopCounter final : public FlopCounter {
  public:
-  /// With `replicated`, work inside replicated_module() is also summed separately.
-  explicit TorchFlopCounter(bool replicated = false);
+  /// With `replicated`, work inside replicated_module() is also summed separately.  `note` is
+  /// static text for note().
+  explicit TorchFlopCounter(bool replicated = false, std::string_view note = {});
   ~TorchFlopCounter() override;
   TorchFlopCounter(const TorchFlopCounter&) = delete;
   TorchFlopCounter& operator=(const TorchFlopCounter&) = delete;
@@ -136,6 +137,7 @@ class TorchFlopCounter final : public FlopCounter {
   TorchFlopCounter& operator=(TorchFlopCounter&&) = delete;
 
   [[nodiscard]] std::string_view name() const override { return "torch"; }
+  [[nodiscard]] std::string_view note() const override { return note_; }
   [[nodiscard]] FlopTotals snapshot() const override;
   void enable(bool on) override;
   [[nodiscard]] double nanoseconds_per_call() const override;
@@ -145,6 +147,7 @@ class TorchFlopCounter final : public FlopCounter {
 
  private:
   bool enabled_ = false;
+  std::string_view note_;
   std::uint32_t replicated_ = 0;  ///< replicated_module(), or 0
   std::unique_ptr<class OpProfiler> profile_;
 };
