@@ -105,7 +105,8 @@ class Mode(TorchDispatchMode):
     def _count(self, op: _Op, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         try:
             output = result[0] if isinstance(result, (list, tuple)) and result else result
-            if not isinstance(output, torch.Tensor) or output.device.type == "meta" or type(output).__name__ == "FakeTensor":
+            first = next((each for each in args if isinstance(each, torch.Tensor)), output)
+            if not isinstance(first, torch.Tensor) or first.device.type == "meta" or type(first).__name__ == "FakeTensor":
                 return
             given = list(args)
             for argument in func._schema.arguments[len(args) :]:
@@ -117,7 +118,7 @@ class Mode(TorchDispatchMode):
             for place, value in zip(op.places, given):
                 if place >= 0:
                     arranged[place] = _form(value)
-            fp32 = _fp32_dtypes(output.device)
+            fp32 = _fp32_dtypes(first.device)
             _flopmeter.add_call(op.address, arranged, _form(output), fp32, _pass(), torch.is_grad_enabled())
         except Exception:  # arguments of a form that no rule reads; the program must not see it
             _flopmeter.add_unsupported(op.address)
