@@ -56,7 +56,7 @@ def assert_refused(done, *words):
     (["estimate", "llama-3-8b", "--mtp"], ["--mtp", "llama-3-8b"]),
     (["estimate", "meta-llama/Llama-3-9B"], ["did you mean llama-3-8b"]),
     (["conventions", "palmm"], ["palmm", "did you mean palm"]),
-    (["ops", "mmm"], ["'mmm'", "did you mean aten::mm"]),
+    (["ops", "aten::mmm"], ["'aten::mmm'", "did you mean aten::mm"]),
     (["models", "lama", "--families"], ["did you mean llama"]),
     (["fly"], ["fly", "--help"]),
 ])
