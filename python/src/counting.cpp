@@ -6,6 +6,7 @@
 #include <flopmeter/counting/adapter.h>
 #include <flopmeter/counting/backward_hook.h>
 #include <flopmeter/counting/c10d_exchange.h>
+#include <flopmeter/counting/device_clock.h>
 #include <flopmeter/counting/module_scope.h>
 #include <flopmeter/counting/op_counter.h>
 #include <flopmeter/counting/op_profiler.h>
@@ -129,6 +130,10 @@ void check_registered(const Result<void>& result) {
 
 void bind_counting(py::module_& m) {
   m.def("load_adapter", [](const std::string& path) { check(load_adapter(path)); });
+  m.def("use_device_of",
+        use_device_of,
+        py::arg("tensor"),
+        "The model trains on the device of the tensor with this address.");
   py::class_<OpCounter>(m, "OpCounter")
       .def(py::init<bool>(), py::arg("modules") = false)
       .def("stop", &OpCounter::stop)

@@ -6,6 +6,7 @@
 #include "python_monitor.h"
 
 #include <flopmeter/catalog/convention.h>
+#include <flopmeter/counting/device_clock.h>
 #include <flopmeter/runstore/record_stream.h>
 
 #include <unistd.h>
@@ -123,6 +124,7 @@ Monitor PythonMonitor::start(MonitorConfig& config) {
   connections.world = config.world;
   connections.replicated = config.replicated;
   connections.exchange = reinterpret_cast<Exchange*>(config.exchange);  // NOLINT: as the counter
+  connections.device_clock = adapter_device_clock();
   connections.devices = config.devices;
   connections.model_source = config.model_source;
   connections.dtype = dtype_;

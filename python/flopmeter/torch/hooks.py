@@ -148,6 +148,9 @@ class TorchHooks:
             hooks.set_owner_check(partial(_owns, [weakref.ref(module) for module in modules]))
         self._modules: Any = weakref.WeakSet(modules)
         for module in modules:
+            parameter = next(module.parameters(), None)
+            if adapter is not None and parameter is not None:
+                adapter.use_device_of(parameter._cdata)
             self._put_on(module)
         if modules:
             _live.add(self)

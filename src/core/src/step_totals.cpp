@@ -25,6 +25,43 @@ void count_once(AmountOverTime<std::int64_t>& total, int reporters, int ranks, i
 
 }  // namespace
 
+void StepTotals::Device::add(const StepRecord& record) {
+  if (record.time_source != TimeSource::device || !record.device_idle_max_seconds) return;
+  const auto value = [](const std::optional<Seconds>& time) { return time ? time->value : 0; };
+  ++steps;
+  seconds += record.step_seconds.value;
+  host_seconds += value(record.host_seconds);
+  idle_min += value(record.device_idle_min_seconds);
+  idle_max += value(record.device_idle_max_seconds);
+  idle_data += value(record.device_idle_data);
+  idle_synchronization += value(record.device_idle_synchronization);
+  idle_loop += value(record.device_idle_loop);
+  idle_launch += value(record.device_idle_launch);
+  queue_lag += value(record.queue_lag_seconds);
+  exposed_communication += value(record.exposed_communication_seconds);
+  exposed_copy += value(record.exposed_copy_seconds);
+  synchronization += value(record.synchronization_seconds);
+  add_saturating(synchronizations, record.synchronizations.value_or(0));
+}
+
+StepTotals::Device& StepTotals::Device::operator+=(const Device& other) {
+  steps += other.steps;
+  seconds += other.seconds;
+  host_seconds += other.host_seconds;
+  idle_min += other.idle_min;
+  idle_max += other.idle_max;
+  idle_data += other.idle_data;
+  idle_synchronization += other.idle_synchronization;
+  idle_loop += other.idle_loop;
+  idle_launch += other.idle_launch;
+  queue_lag += other.queue_lag;
+  exposed_communication += other.exposed_communication;
+  exposed_copy += other.exposed_copy;
+  synchronization += other.synchronization;
+  add_saturating(synchronizations, other.synchronizations);
+  return *this;
+}
+
 void StepTotals::add(const StepRecord& record) {
   const double time = record.step_seconds.value;
   if (record.time_unix >= last_unix) {
@@ -40,6 +77,7 @@ void StepTotals::add(const StepRecord& record) {
     return;
   }
   const double device_time = time * record.devices;
+  const bool is_untimed = record.time_source == TimeSource::unknown && record.host_seconds;
   ++steps;
   seconds += time;
   inter_step_seconds += record.inter_step_seconds.value_or(Seconds{}).value;
@@ -48,7 +86,11 @@ void StepTotals::add(const StepRecord& record) {
   if (record.mfu) {
     ++steps_with_mfu;
     ideal.add(*record.mfu * device_time, device_time);
+  } else if (is_untimed && record.ideal_seconds) {
+    ideal.add(record.ideal_seconds->value * record.devices, device_time);
   }
+  if (is_untimed) ++untimed_steps;
+  device.add(record);
   if (record.hfu) ideal_hardware.add(*record.hfu * device_time, device_time);
   if (record.model_flops) model_flops.add(record.model_flops->value, device_time);
   tokens.add(record.tokens, time);
@@ -104,6 +146,8 @@ StepTotals& StepTotals::operator+=(const StepTotals& other) {
     other_tags[tag].records += tagged.records;
     other_tags[tag].seconds += tagged.seconds;
   }
+  untimed_steps += other.untimed_steps;
+  device += other.device;
   if (other.steps > 0) {
     devices = other.devices;
     data_parallel = other.data_parallel;

@@ -37,8 +37,14 @@ std::optional<double> Utilization::utilization(std::span<const WideInt, dtype_co
 }
 
 void Utilization::finish(StepRecord& record) const {
+  record.ideal_seconds.reset();
   record.mfu.reset();
   record.hfu.reset();
+  if (record.model_flops && record.devices > 0) {
+    if (const auto ideal = ideal_time(widen(record.model_flops_by_dtype)))
+      record.ideal_seconds = Seconds{ideal->value / record.devices};
+  }
+  if (record.time_source == TimeSource::unknown) return;
   if (record.model_flops) {
     record.mfu =
         utilization(widen(record.model_flops_by_dtype), record.step_seconds, record.devices);

@@ -44,12 +44,24 @@ TEST(Utilization, utilization_is_empty_without_time_and_never_clamped) {
 TEST(Utilization, finish_fills_mfu_and_hfu_and_clears_what_is_unknown) {
   StepRecord record;
   record.step_seconds = {2};
+  record.time_source = TimeSource::device;
   record.model_flops = Flops{1'000'000'000'000};
   record.model_flops_by_dtype[static_cast<std::size_t>(Dtype::bf16)] = 1'000'000'000'000;
   record.hfu = 0.9;  // stale
   Utilization{table()}.finish(record);
   EXPECT_DOUBLE_EQ(*record.mfu, 0.5);
+  EXPECT_DOUBLE_EQ(record.ideal_seconds->value, 1);
   EXPECT_FALSE(record.hfu);
+}
+
+TEST(Utilization, a_step_of_unknown_time_has_an_ideal_time_but_no_mfu) {
+  StepRecord record;
+  record.step_seconds = {2};
+  record.model_flops = Flops{1'000'000'000'000};
+  record.model_flops_by_dtype[static_cast<std::size_t>(Dtype::bf16)] = 1'000'000'000'000;
+  Utilization{table()}.finish(record);
+  EXPECT_FALSE(record.mfu);
+  EXPECT_DOUBLE_EQ(record.ideal_seconds->value, 1);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <flopmeter/core/communication.h>
 #include <flopmeter/core/current_phase.h>
 #include <flopmeter/core/op_profile.h>
+#include <flopmeter/counting/device_clock.h>
 
 #include <dlfcn.h>
 
@@ -166,6 +167,10 @@ const FlopmeterHost& host() {
       .operation_ended = operation_ended,
       .profile_kind = profile_kind,
       .profile_cost = profile_cost,
+      .device_event =
+          [](int event, std::int64_t bytes) noexcept {
+            report_device_event(static_cast<DeviceEvent>(event), bytes);
+          },
   };
   return table;
 }

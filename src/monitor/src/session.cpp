@@ -31,6 +31,7 @@ constexpr auto poll_interval = 20ms;  // the training thread wakes no thread: th
 constexpr auto busy_interval = 2ms;
 constexpr std::int64_t drain_interval_ns = 100'000'000;  // several records at once are cheaper
 constexpr auto finish_deadline = 1500ms;
+constexpr std::int64_t device_deadline_ns = 1'000'000'000;  // part of finish_deadline
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr int niceness = 10;  // training goes first
 
@@ -178,6 +179,7 @@ Result<void> Monitor::Session::start() {
   if (const auto made = make_sinks(); !made) return made;
   for (const std::string& warning : options_.warnings) note(warning);
   tracker_.calibrate();
+  recorder_.enable_device();
   sampler_.start();
   hardware_.open(options_, connections_);
   connections_.known_work = nullptr;
@@ -326,16 +328,19 @@ void Monitor::Session::finish() noexcept {
     } catch (...) {
     }
   }
+  const std::int64_t begin = monotonic_nanoseconds();
+  recorder_.finish_device(begin + device_deadline_ns);
+  const auto deadline = finish_deadline - std::chrono::nanoseconds{monotonic_nanoseconds() - begin};
   bool stopped = false;
   {
     std::unique_lock lock{mutex_};
     stopping_ = true;
     wake_.notify_all();
     const auto is_stopped = [this] { return stopped_; };
-    stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+    stopped = done_.wait_for(lock, deadline / 2, is_stopped);
     if (!stopped) {
       broadcast_.stop();  // does not wait longer for a late rank
-      stopped = done_.wait_for(lock, finish_deadline / 2, is_stopped);
+      stopped = done_.wait_for(lock, deadline / 2, is_stopped);
     }
   }
   if (stopped) {

@@ -4,7 +4,9 @@
 #include <flopmeter/core/current_phase.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <thread>
 #include <utility>
 
 namespace flopmeter {
@@ -53,15 +55,18 @@ StepRecorder::StepRecorder(const Options& options,
       counts_for_group_(tensor_rank_of(connections.world) == 0),
       devices_(connections.devices),
       ring_(ring),
+      device_(connections.device_clock, connections.clock, options.overhead_budget),
       plan_(options, connections.source != nullptr),
       profile_plan_(options) {}
 
 void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
+  const bool is_out_of_step = kind == Kind::out_of_step;
+  device_.start(now == last_end_ns_ || (!is_out_of_step && !after_profile_));
   now_.record = {};
   now_.start_ns = now;
   now_.counted = false;
   clear_batch();
-  if (kind != Kind::out_of_step && std::exchange(has_kept_, false)) {
+  if (!is_out_of_step && std::exchange(has_kept_, false)) {
     copy_batch(kept_, now_);
     has_batch_ = true;
   }
@@ -79,6 +84,7 @@ void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
 }
 
 void StepRecorder::discard(bool keep_batch) noexcept {
+  device_.discard();
   if (profiling_) stop_profile(clock_.monotonic());
   has_kept_ = keep_batch && has_batch_;
   if (has_kept_) copy_batch(now_, kept_);
@@ -100,6 +106,7 @@ void StepRecorder::mark(std::int64_t now) noexcept {
 void StepRecorder::switch_phase(std::optional<Phase> innermost, std::int64_t now) noexcept {
   mark(now);
   phase_ = innermost.value_or(Phase::other);
+  device_.switch_phase(phase_);
   if (innermost) phase_seen_[static_cast<std::size_t>(phase_)] = true;
   current_phase().store(phase_, std::memory_order_relaxed);
 }
@@ -265,6 +272,7 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
                     counting_ns / static_cast<double>(std::max<std::int64_t>(step_ns, 1)));
   }
   now_.backed_off = plan_.backed_off();
+  cost_ns += static_cast<double>(device_.cost_ns());
   record.monitor_seconds = Seconds{cost_ns / 1e9};
 }
 
@@ -276,6 +284,7 @@ void StepRecorder::tag_compilation() noexcept {
 
 std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outcome) noexcept {
   timed_by_caller_ = outcome.interval.has_value();
+  device_.end();
   if (const auto& interval = outcome.interval) {
     now = std::max(interval->first, interval->second);
     now_.start_ns = mark_ns_ = interval->first;
@@ -292,15 +301,16 @@ std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outc
   stop_profile(now);
   last_step_ = now_.record.step;
   ++process_steps_;
-  emit(now);
+  emit(now, !outcome.interval);
   return now;
 }
 
 std::int64_t StepRecorder::finish_out_of_step(std::int64_t now) noexcept {
+  device_.end();
   mark(now);
   stop_counting(now - now_.start_ns);
   measuring_.store(false, std::memory_order_relaxed);
-  emit(now);
+  emit(now, true);
   return now;
 }
 
@@ -331,7 +341,65 @@ void StepRecorder::add_communication() noexcept {
   now_.record.overlapped_communication = seconds(overlapped);
 }
 
-void StepRecorder::emit(std::int64_t now) noexcept {
+/// Replaces host times by those of the device.
+void StepRecorder::set_device_times(StepRecord& record,
+                                    const std::optional<DeviceTimes>& times) noexcept {
+  record.host_seconds = record.step_seconds;
+  record.host_phases = record.phases;
+  record.phases = {};
+  record.time_source = times ? TimeSource::device : TimeSource::unknown;
+  if (!times) return;
+  record.step_seconds = times->step;
+  if (times->phases) {
+    for (std::size_t i = 0; i < phase_count; ++i) {
+      const Seconds time = (*times->phases)[i];
+      if (record.host_phases[i] || time.value > 0) record.phases[i] = time;
+    }
+  }
+  if (const auto& idle = times->idle) {
+    record.device_idle_min_seconds = idle->min;
+    record.device_idle_max_seconds = idle->max;
+    record.device_idle_data = idle->data;
+    record.device_idle_synchronization = idle->synchronization;
+    record.device_idle_loop = idle->loop;
+    record.device_idle_launch = idle->launch;
+  }
+  record.queue_lag_seconds = times->lag;
+  record.exposed_communication_seconds = times->exposed_communication;
+  record.exposed_copy_seconds = times->exposed_copy;
+  record.synchronization_seconds = times->synchronization;
+  record.synchronizations = times->synchronizations;
+}
+
+void StepRecorder::publish(const Slot& slot) noexcept {
+  if (Slot* place = ring_.claim()) {
+    place->record = slot.record;
+    place->start_ns = slot.start_ns;
+    place->end_ns = slot.end_ns;
+    place->counted = slot.counted;
+    place->backed_off = slot.backed_off;
+    ring_.publish();
+  } else {
+    dropped_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+/// Publishes the records whose marks the device has reached.
+void StepRecorder::poll_device() noexcept {
+  device_.poll([this](Slot& slot, const std::optional<DeviceTimes>& times) {
+    set_device_times(slot.record, times);
+    publish(slot);
+  });
+}
+
+void StepRecorder::finish_device(std::int64_t deadline_ns) noexcept {
+  for (poll_device(); device_.waiting(); poll_device()) {
+    if (monotonic_nanoseconds() >= deadline_ns) device_.give_up();
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+void StepRecorder::emit(std::int64_t now, bool timed) noexcept {
   StepRecord& record = now_.record;
   add_communication();
   now_.end_ns = now;
@@ -353,7 +421,8 @@ void StepRecorder::emit(std::int64_t now) noexcept {
   record.convention = convention_;
   if (last_end_ns_ != 0) record.inter_step_seconds = seconds(inter_step_ns);
   // Storing a profile belongs to the profiled step, not to the next one.
-  last_end_ns_ = record.tag == StepTag::profile ? clock_.monotonic() : now;
+  after_profile_ = record.tag == StepTag::profile;
+  last_end_ns_ = after_profile_ ? clock_.monotonic() : now;
   if (std::find(phase_seen_.begin(), phase_seen_.end(), true) != phase_seen_.end()) {
     phase_seen_[static_cast<std::size_t>(Phase::other)] = true;
     for (std::size_t i = 0; i < phase_count; ++i) {
@@ -361,15 +430,18 @@ void StepRecorder::emit(std::int64_t now) noexcept {
     }
   }
   record.dropped_records = dropped_.load(std::memory_order_relaxed);
-  if (Slot* slot = ring_.claim()) {
-    slot->record = record;
-    slot->start_ns = now_.start_ns;
-    slot->end_ns = now;
-    slot->counted = now_.counted;
-    slot->backed_off = now_.backed_off;
-    ring_.publish();
-  } else {
-    dropped_.fetch_add(1, std::memory_order_relaxed);
+  poll_device();
+  switch (device_.take(now_, timed)) {
+    case DeviceSteps::Fate::deferred:
+      break;
+    case DeviceSteps::Fate::untimed:
+      set_device_times(record, std::nullopt);
+      publish(now_);
+      break;
+    case DeviceSteps::Fate::host:
+      record.time_source = TimeSource::host;
+      publish(now_);
+      break;
   }
   steps_.fetch_add(1, std::memory_order_relaxed);
   close();

@@ -2,9 +2,10 @@
 //
 // StepRecorder: what happens on the training thread between two boundaries of the step tracker.  It
 // reads clocks and counters into fixed memory and passes finished steps to the ring; no call
-// allocates, locks, or enters the kernel.
+// allocates or enters the kernel, and only marks of a device lock.
 #pragma once
 
+#include "device_steps.h"
 #include "measure_plan.h"
 #include "profile_plan.h"
 #include "ring.h"
@@ -67,7 +68,10 @@ class StepRecorder {
   void number_next(std::int64_t step) noexcept { last_step_ = step - 1; }
 
   /// A call of the tracker, for the cost that the record states.
-  void count_call() noexcept { ++calls_; }
+  void count_call() noexcept {
+    ++calls_;
+    device_.new_call();
+  }
   void set_call_cost(double nanoseconds) noexcept { call_ns_ = nanoseconds; }
 
   [[nodiscard]] MeasurePlan& plan() noexcept { return plan_; }
@@ -81,6 +85,13 @@ class StepRecorder {
   [[nodiscard]] std::uint64_t dropped() const noexcept {
     return dropped_.load(std::memory_order_relaxed);
   }
+
+  /// From now on device times replace those of the host, if there is a device.
+  void enable_device() noexcept { device_.enable(); }
+  /// Publishes the records that wait for the device; those it does not reach until the deadline
+  /// have no device time.
+  void finish_device(std::int64_t deadline_ns) noexcept;
+  [[nodiscard]] bool has_untimed_device() const noexcept { return device_.unsupported(); }
 
   /// Any thread: the profile that ended last, once.
   [[nodiscard]] std::unique_ptr<OpProfile> take_profile() noexcept {
@@ -104,7 +115,12 @@ class StepRecorder {
   void add_communication() noexcept;
   void start_profile() noexcept;
   void stop_profile(std::int64_t now) noexcept;
-  void emit(std::int64_t now) noexcept;
+  static void set_device_times(StepRecord& record,
+                               const std::optional<DeviceTimes>& times) noexcept;
+  void publish(const Slot& slot) noexcept;
+  void poll_device() noexcept;
+  /// `timed`: between the boundaries, not by the caller.
+  void emit(std::int64_t now, bool timed) noexcept;
 
   const Clock clock_;
   FlopCounter* const source_;
@@ -117,6 +133,7 @@ class StepRecorder {
   const bool counts_for_group_;  ///< and this rank is the one that counts it
   const std::int32_t devices_;
   Ring<Slot>& ring_;
+  DeviceSteps device_;
   MeasurePlan plan_;
   ProfilePlan profile_plan_;
 
@@ -128,6 +145,7 @@ class StepRecorder {
   Phase phase_ = Phase::other;
   std::int64_t mark_ns_ = 0;
   std::int64_t last_end_ns_ = 0;
+  bool after_profile_ = false;    ///< the last record is of a profiled step
   bool timed_by_caller_ = false;  ///< the open step has the time that the caller measured
   std::int64_t last_step_ = 0;
   std::int64_t process_steps_ = 0;

@@ -49,6 +49,7 @@ StepRecord record_of(const Trace& trace,
   record.world_size = report.world_size.value_or(1);
   record.time_unix = static_cast<double>(trace.base_time + time.end) * 1e-9;
   record.step_seconds = seconds(time.length());
+  record.time_source = report.device_index ? TimeSource::device : TimeSource::host;
   if (flops) set_flops(*flops, record);
   if (report.device_index) {
     const auto communication = static_cast<std::size_t>(DeviceClass::communication);

@@ -3,6 +3,7 @@
 // The one function that the adapter exports.
 #include "backward_hook.h"
 #include "c10d_exchange.h"
+#include "device_clock.h"
 #include "host.h"
 #include "interceptor.h"
 #include "module_log.h"
@@ -54,6 +55,12 @@ constexpr FlopmeterAdapter adapter{
     .free_backward_hook = guarded<free_backward_hook>,
     .hook_tensor = guarded<hook_tensor, -1>,
     .take_begun = guarded<take_begun>,
+    .use_device_of = guarded<use_device_of>,
+    .open_device_clock = guarded<open_device_clock, -1>,
+    .record_device_event = guarded<record_device_event>,
+    .read_device_event = guarded<read_device_event, -1>,
+    .release_device_event = guarded<release_device_event>,
+    .anchor_device_clock = guarded<anchor_device_clock>,
     .find_group = guarded<find_group, nullptr>,
     .group_rank = guarded<group_rank>,
     .group_size = guarded<group_size>,

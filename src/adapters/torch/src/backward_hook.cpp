@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backward_hook.h"
 
+#include "device_clock.h"
 #include "torch_version.h"
 
 #include <torch/csrc/autograd/engine.h>
@@ -21,6 +22,7 @@ struct HookState {
   std::atomic<bool> attached = true;
   std::atomic<bool> begun = false;
   bool running = false;  ///< used in `thread` only
+  std::atomic<bool> running_on_device = false;
 };
 using SharedState = std::shared_ptr<HookState>;  // graphs may outlive the hook
 
@@ -44,12 +46,29 @@ class GradientHook final : public torch::autograd::FunctionPreHook {
  private:
   void begin() {
     state_->begun.store(true, std::memory_order_relaxed);
-    if (std::this_thread::get_id() != state_->thread || state_->running) return;
+    if (std::this_thread::get_id() != state_->thread) {
+      if (device_clock_is_open() && !state_->running_on_device.exchange(true)) report_end();
+      return;
+    }
+    if (state_->running) return;
     state_->running = true;
     state_->begins(state_->context);
     torch::autograd::Engine::get_default_engine().queue_callback([state = state_] {
       state->running = false;
       if (state->attached.load(std::memory_order_relaxed)) state->ends(state->context);
+    });
+  }
+
+  /// On a device, in a thread of the engine.  Callbacks run in the order in which they are queued:
+  /// the first one before that of a reducer, the second one after it.
+  void report_end() {
+    host->device_event(FLOPMETER_BACKWARD_BEGIN, 0);
+    torch::autograd::Engine::get_default_engine().queue_callback([state = state_] {
+      host->device_event(FLOPMETER_GRAPH_END, 0);
+      torch::autograd::Engine::get_default_engine().queue_callback([state] {
+        host->device_event(FLOPMETER_BACKWARD_END, 0);
+        state->running_on_device = false;
+      });
     });
   }
 
@@ -84,6 +103,8 @@ int hook_tensor(void* hook, std::uintptr_t tensor) {
   const auto& state = *static_cast<SharedState*>(hook);
   state->thread = std::this_thread::get_id();
   state->running = false;  // a backward that failed did not report its end
+  state->running_on_device = false;
+  if (!variable.is_cpu()) set_training_device(variable.device());
   state->begun.store(false, std::memory_order_relaxed);
   node->add_pre_hook(std::make_unique<GradientHook>(state));
   return variable.is_cpu() ? 1 : 0;

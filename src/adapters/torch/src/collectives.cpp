@@ -6,6 +6,7 @@
 // of those collectives is not known here and they are not timed.
 #include "collectives.h"
 
+#include "device_clock.h"
 #include "interceptor.h"
 
 #include <array>
@@ -93,7 +94,9 @@ void end_with(const c10::IValue* result) {
 
 void timed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & keys_below;
-  if (below.highestPriorityTypeId() != c10::DispatchKey::CPU || own_collective) {
+  const bool on_device = below.highestPriorityTypeId() != c10::DispatchKey::CPU;
+  if (on_device || own_collective) {
+    if (on_device && device_clock_is_open()) host->device_event(FLOPMETER_COLLECTIVE, 0);
     op.redispatchBoxed(below, stack);
     return;
   }

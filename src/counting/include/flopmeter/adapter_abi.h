@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /// Changes with any type or function below: neither side accepts another version.
-#define FLOPMETER_ADAPTER_ABI_VERSION 2
+#define FLOPMETER_ADAPTER_ABI_VERSION 3
 
 /// Compute dtypes, numbered as flopmeter::Dtype.
 enum FlopmeterDtype {
@@ -116,6 +116,21 @@ enum FlopmeterOpKind {
   FLOPMETER_KIND_UNKNOWN
 };
 
+/// Events on an asynchronous device, numbered as flopmeter::DeviceEvent.
+enum FlopmeterDeviceEvent {
+  FLOPMETER_SYNCHRONIZATION_BEGIN,  ///< the host is about to wait for the device
+  FLOPMETER_SYNCHRONIZATION_END,
+  FLOPMETER_COPY_BEGIN,  ///< between host and device
+  FLOPMETER_COPY_END,
+  FLOPMETER_BLOCKING_COPY_END,      ///< of a copy that the host waited for
+  FLOPMETER_COLLECTIVE,             ///< one was enqueued on the device
+  FLOPMETER_COLLECTIVE_WAIT_BEGIN,  ///< the stream is about to wait for a collective
+  FLOPMETER_COLLECTIVE_WAIT_END,
+  FLOPMETER_BACKWARD_BEGIN,
+  FLOPMETER_GRAPH_END,    ///< all gradients are enqueued; reductions may follow
+  FLOPMETER_BACKWARD_END  ///< backward is about to return
+};
+
 /// The functions of libflopmeter.  Functions may be called from any thread and do not throw.
 typedef struct FlopmeterHost {
   uint32_t abi_version;
@@ -156,6 +171,9 @@ typedef struct FlopmeterHost {
                       size_t arg_count,
                       uint64_t* flops,
                       uint64_t* bytes);
+
+  /// Reports a FlopmeterDeviceEvent; `bytes`: of a copy that begins.
+  void (*device_event)(int event, int64_t bytes);
 } FlopmeterHost;
 
 /// The operators of one name, shape, and circumstance in a profile.
@@ -256,6 +274,21 @@ typedef struct FlopmeterAdapter {
   int (*hook_tensor)(void* hook, uintptr_t tensor);
   /// Whether a backward began in any thread since the last call or hook_tensor().
   int (*take_begun)(void* hook);
+
+  /// The model trains on the device of the tensor with this TensorImpl address; its clock is
+  /// opened.
+  void (*use_device_of)(uintptr_t tensor);
+  /// Opens the clock of the device that hooked tensors are on: 1 open, 0 no device is known yet,
+  /// -1 the framework or the device does not time events.  Training thread.
+  int (*open_device_clock)(void);
+  /// Records an event on the thread's current stream.  0: none, for example during a capture.
+  int (*record_device_event)(void** event, int64_t* stream);
+  /// Training thread, in the order of the records: 1 and the device's clock if the device reached
+  /// the event, which is released then; 0 if not; -1 if it failed.
+  int (*read_device_event)(void* event, int64_t* device_nanoseconds);
+  void (*release_device_event)(void* event);
+  /// Reads the monotonic clock and the device's clock at one moment; 0 if that takes too long.
+  int (*anchor_device_clock)(int64_t* host_nanoseconds, int64_t* device_nanoseconds);
 
   /// A process group by name, on host memory; NULL if there is none.  Never freed.
   void* (*find_group)(const char* name);

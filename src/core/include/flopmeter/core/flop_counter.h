@@ -66,7 +66,8 @@ class FlopCounter {
   /// Starts to profile every operator, which is slow; false if that is impossible (another profile
   /// runs, or the counter has no profiler).
   virtual bool begin_profile() { return false; }
-  /// Ends the profile and returns it.
+  /// Ends the profile and returns it.  Empty if a device has not reached the profile's end: then
+  /// call it again later.
   virtual std::optional<OpProfile> end_profile() { return std::nullopt; }
 };
 

@@ -87,6 +87,7 @@ struct StepRecord {
   std::optional<std::uint64_t> unsupported_op_calls;
   std::optional<double> coverage;  ///< time in supported operators over compute time, 0 to 1
 
+  std::optional<Seconds> ideal_seconds;  ///< of the model FLOPs at peak, on all devices
   std::optional<double> mfu;
   std::optional<double> hfu;
   std::optional<Seconds> inter_step_seconds;  ///< of the step, before its first event
@@ -99,6 +100,11 @@ struct StepRecord {
   std::array<std::optional<Seconds>, phase_count> host_phases{};
   std::optional<Seconds> device_idle_min_seconds;  ///< proven bounds of the device's idle time
   std::optional<Seconds> device_idle_max_seconds;
+  /// The upper bound by what the host did meanwhile, apart from blocking copies.
+  std::optional<Seconds> device_idle_data;             ///< waited for data
+  std::optional<Seconds> device_idle_synchronization;  ///< was blocked on the device
+  std::optional<Seconds> device_idle_loop;             ///< ran code of the loop
+  std::optional<Seconds> device_idle_launch;           ///< launched work
   std::optional<Seconds> queue_lag_seconds;  ///< device time minus host time at the step's end
   std::optional<Seconds> overlapped_communication;
   std::optional<Seconds> exposed_communication_seconds;

@@ -64,6 +64,27 @@ struct StepTotals {
     double seconds = 0;
   };
 
+  /// Sums over the steps with device time and known bounds of the idle time, in seconds.
+  struct Device {
+    std::int64_t steps = 0;
+    double seconds = 0;
+    double host_seconds = 0;
+    double idle_min = 0;
+    double idle_max = 0;
+    double idle_data = 0;  ///< this and the next three: parts of idle_max
+    double idle_synchronization = 0;
+    double idle_loop = 0;
+    double idle_launch = 0;
+    double queue_lag = 0;
+    double exposed_communication = 0;
+    double exposed_copy = 0;
+    double synchronization = 0;
+    std::int64_t synchronizations = 0;
+
+    void add(const StepRecord& record);
+    Device& operator+=(const Device& other);
+  };
+
   void add(const StepRecord& record);
   /// Adds further steps of the same rank.
   StepTotals& operator+=(const StepTotals& other);
@@ -96,7 +117,9 @@ struct StepTotals {
   std::int64_t steps_with_mfu = 0;
   double seconds = 0;             ///< wall time of the steps
   double inter_step_seconds = 0;  ///< part of it before the first event of a step
-  AmountOverTime<double> ideal;   ///< device seconds that the model FLOPs take at peak
+  /// Device seconds that the model FLOPs take at peak.  Steps of unknown time source count here, in
+  /// which the host's time is right only over many of them.
+  AmountOverTime<double> ideal;
   AmountOverTime<double> ideal_hardware;
   AmountOverTime<WideInt> model_flops;  ///< over device seconds
   AmountOverTime<std::int64_t> tokens;
@@ -120,6 +143,8 @@ struct StepTotals {
   std::int32_t data_parallel = 1;
   std::int32_t replicas = 1;  ///< ranks with different samples whose amounts are summed
   std::map<StepTag, Tagged> other_tags;
+  std::int64_t untimed_steps = 0;  ///< of a device whose times are not known; the host's are used
+  Device device;
   double last_unix = 0;        ///< end of the newest record of any tag
   std::int64_t last_step = 0;  ///< of the newest train step
   std::optional<Seconds> run_seconds;

@@ -30,7 +30,8 @@ class Utilization {
                                                   Seconds time,
                                                   int devices) const;
 
-  /// Sets mfu and hfu from the FLOPs, time, and devices of the record.
+  /// Sets ideal_seconds, mfu, and hfu from the FLOPs, time, and devices of the record.  Without a
+  /// known time source mfu and hfu stay empty.
   void finish(StepRecord& record) const;
 
   /// The first dtype with FLOPs but without a peak: the reason for an empty MFU.

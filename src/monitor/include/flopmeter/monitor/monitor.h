@@ -5,6 +5,7 @@
 // After start() no call throws, blocks, allocates, or enters the kernel on the caller's thread.
 #pragma once
 
+#include <flopmeter/core/device_clock.h>
 #include <flopmeter/core/exchange.h>
 #include <flopmeter/core/flop_counter.h>
 #include <flopmeter/core/flop_estimator.h>
@@ -46,9 +47,10 @@ enum class ModelFlops : std::uint8_t {
 
 /// The parts that a monitor works with.  Everything pointed at must outlive the monitor.
 struct Connections {
-  FlopCounter* source = nullptr;       ///< counts; none: no counting
-  FlopEstimator* estimator = nullptr;  ///< estimates; none: no estimate
-  Exchange* exchange = nullptr;        ///< for the broadcast of rank 0's measurement
+  FlopCounter* source = nullptr;        ///< counts; none: no counting
+  FlopEstimator* estimator = nullptr;   ///< estimates; none: no estimate
+  DeviceClock* device_clock = nullptr;  ///< of an asynchronous device; none: host clocks
+  Exchange* exchange = nullptr;         ///< for the broadcast of rank 0's measurement
   PeakTable peaks;
   std::string convention = "model-v1";
   ModelFlops model_flops = ModelFlops::count;

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_clock.h"
+
+#include "interceptor.h"
+
+#include <c10/core/TensorImpl.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#if FLOPMETER_TORCH_VERSION >= 212
+#include <ATen/ops/_local_scalar_dense_ops.h>
+#include <ATen/ops/copy_ops.h>
+#endif
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace flopmeter::torch_adapter {
+namespace {
+
+std::atomic<std::int64_t> training_device{-1};  ///< type and index; -1: not known
+std::atomic<bool> is_open{false};
+
+}  // namespace
+
+void set_training_device(c10::Device device) {
+  std::int64_t none = -1;
+  const auto index = static_cast<std::uint8_t>(device.has_index() ? device.index() : 0);
+  training_device.compare_exchange_strong(
+      none, static_cast<std::int64_t>(device.type()) << 8U | index, std::memory_order_relaxed);
+}
+
+void use_device_of(std::uintptr_t tensor) {
+  const auto* impl =
+      reinterpret_cast<c10::TensorImpl*>(tensor);  // NOLINT: Python passes an address
+  if (impl->is_cpu() || impl->is_meta()) return;
+  set_training_device(impl->device());
+  open_device_clock();
+}
+
+bool device_clock_is_open() {
+  return is_open.load(std::memory_order_relaxed);
+}
+
+// Events can be timed through the guard since torch 2.4, but only since 2.12 does it state whether
+// a stream is being captured, when an event must neither be recorded nor queried.
+#if FLOPMETER_TORCH_VERSION >= 212
+namespace {
+
+using namespace std::chrono_literals;
+using HostClock = std::chrono::steady_clock;
+
+std::int64_t host_now() {
+  return std::chrono::nanoseconds(HostClock::now().time_since_epoch()).count();
+}
+
+std::int64_t nanoseconds(double milliseconds) {
+  return static_cast<std::int64_t>(milliseconds * 1e6);
+}
+
+class EventClock {
+ public:
+  explicit EventClock(c10::Device device)
+      : device_(device), guard_(device.type()), stream_(guard_.getStreamFromGlobalPool(device)) {
+    // The first event of a process may take long.
+    reference_ = timed_event(100ms);
+    if (reference_ == nullptr) return;
+    void* second = timed_event(100ms);
+    if (second == nullptr) return;
+    works_ = guard_.elapsedTime(reference_, second, device_.index()) >= 0;
+    free_.push_back(second);
+  }
+
+  [[nodiscard]] bool works() const { return works_; }
+
+  bool captures() const { return guard_.isStreamCapturing(guard_.getStream(device_)); }
+
+  void* record(std::int64_t& stream) {
+    const c10::Stream current = guard_.getStream(device_);
+    if (guard_.isStreamCapturing(current)) return nullptr;
+    void* event = take();
+    guard_.record(&event, current, device_.index(), c10::EventFlag::BACKEND_DEFAULT);
+    stream = current.id();
+    return event;
+  }
+
+  /// Measured from the event that was read before: a vendor's time between two events is a float.
+  bool read(void* event, std::int64_t& device_ns) {
+    if (!guard_.queryEvent(event)) return false;
+    reference_ns_ += nanoseconds(guard_.elapsedTime(reference_, event, device_.index()));
+    device_ns = reference_ns_;
+    release(reference_);
+    reference_ = event;
+    return true;
+  }
+
+  void release(void* event) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(event);
+  }
+
+  /// The best of a few readings.
+  bool anchor(std::int64_t& host_ns, std::int64_t& device_ns) {
+    constexpr int readings = 3;
+    std::int64_t shortest = 50'000;
+    bool found = false;
+    if (captures()) return false;
+    for (int i = 0; i < readings; ++i) {
+      const std::int64_t begin = host_now();
+      void* event = timed_event(100us);
+      const std::int64_t end = host_now();
+      if (event == nullptr) break;
+      if (end - begin < shortest) {
+        shortest = end - begin;
+        host_ns = end;
+        device_ns =
+            reference_ns_ + nanoseconds(guard_.elapsedTime(reference_, event, device_.index()));
+        found = true;
+      }
+      release(event);
+    }
+    // Pool streams are shared: another user works on this one now.
+    if (!found) stream_ = guard_.getStreamFromGlobalPool(device_);
+    return found;
+  }
+
+ private:
+  void* take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return nullptr;  // the guard creates one
+    void* event = free_.back();
+    free_.pop_back();
+    return event;
+  }
+
+  /// An event on a stream without work that the device has reached; null: not within the limit.
+  void* timed_event(std::chrono::nanoseconds limit) {
+    void* event = take();
+    guard_.record(&event, stream_, device_.index(), c10::EventFlag::BACKEND_DEFAULT);
+    const auto end = HostClock::now() + limit;
+    while (!guard_.queryEvent(event)) {
+      if (HostClock::now() < end) continue;
+      release(event);
+      return nullptr;
+    }
+    return event;
+  }
+
+  const c10::Device device_;
+  const c10::impl::VirtualGuardImpl guard_;
+  c10::Stream stream_;  ///< on which the loop enqueues nothing
+  bool works_ = false;
+  std::mutex mutex_;
+  std::vector<void*> free_;
+  void* reference_ = nullptr;  ///< the event that was read last
+  std::int64_t reference_ns_ = 0;
+};
+
+/// Never freed: when the process ends, the device's runtime may be gone before us.
+EventClock* clock_in_use = nullptr;
+
+/// Calls inside a reported call are part of it.
+constinit thread_local bool reporting = false;
+
+class Reported {
+ public:
+  Reported(FlopmeterDeviceEvent begin, FlopmeterDeviceEvent end, std::int64_t bytes = 0)
+      : end_(end) {
+    reporting = true;
+    host->device_event(begin, bytes);
+  }
+  ~Reported() {
+    host->device_event(end_, 0);
+    reporting = false;
+  }
+  Reported(const Reported&) = delete;
+  Reported& operator=(const Reported&) = delete;
+  Reported(Reported&&) = delete;
+  Reported& operator=(Reported&&) = delete;
+
+ private:
+  FlopmeterDeviceEvent end_;
+};
+
+bool is_on_device(const at::Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.device().type()) ==
+         training_device.load(std::memory_order_relaxed) >> 8U;
+}
+
+/// `.item()`: the host waits for the device.
+at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
+  static const auto op = at::_ops::_local_scalar_dense::redispatch;
+  if (reporting || !is_on_device(self)) return op(keys & keys_below, self);
+  const Reported reported(FLOPMETER_SYNCHRONIZATION_BEGIN, FLOPMETER_SYNCHRONIZATION_END);
+  return op(keys & keys_below, self);
+}
+
+at::Tensor& copy(c10::DispatchKeySet keys,
+                 at::Tensor& self,
+                 const at::Tensor& source,
+                 bool non_blocking) {
+  static const auto op = at::_ops::copy_::redispatch;
+  const bool to_device = source.is_cpu() && is_on_device(self);
+  const bool to_host = self.is_cpu() && is_on_device(source);
+  if (reporting || !(to_device || to_host))
+    return op(keys & keys_below, self, source, non_blocking);
+  const Reported reported(FLOPMETER_COPY_BEGIN,
+                          non_blocking ? FLOPMETER_COPY_END : FLOPMETER_BLOCKING_COPY_END,
+                          static_cast<std::int64_t>(source.nbytes()));
+  return op(keys & keys_below, self, source, non_blocking);
+}
+
+void intercept_waits() {
+  static auto& library = *new torch::Library(
+      torch::Library::IMPL, "aten", interception_key, __FILE__, __LINE__);  // never freed
+  const auto is_free = [](const char* name) {
+    const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+    return op && !op->hasKernelForDispatchKey(interception_key);
+  };
+  if (is_free("aten::_local_scalar_dense")) library.impl("_local_scalar_dense", read_scalar);
+  if (is_free("aten::copy_")) library.impl("copy_", copy);
+}
+
+/// MPS is excluded: there, reading the time between events may wait.
+bool times_events(c10::DeviceType type) {
+  return type != c10::DeviceType::CPU && type != c10::DeviceType::MPS &&
+         type != c10::DeviceType::Meta && c10::impl::hasDeviceGuardImpl(type);
+}
+
+}  // namespace
+
+int open_device_clock() {
+  const std::int64_t wanted = training_device.load(std::memory_order_relaxed);
+  if (wanted < 0) return 0;
+  if (clock_in_use == nullptr) {
+    const c10::Device device(static_cast<c10::DeviceType>(wanted >> 8U),
+                             static_cast<c10::DeviceIndex>(wanted & 0xff));
+    if (!times_events(device.type())) return -1;
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    if (guard.isStreamCapturing(guard.getStream(device))) return 0;  // later
+    auto clock = std::make_unique<EventClock>(device);
+    if (!clock->works()) return -1;
+    intercept_waits();
+    clock_in_use = clock.release();
+    is_open = true;
+  }
+  return 1;
+}
+
+int record_device_event(void** event, std::int64_t* stream) {
+  *event = clock_in_use->record(*stream);
+  return *event != nullptr ? 1 : 0;
+}
+
+int read_device_event(void* event, std::int64_t* device_ns) {
+  if (clock_in_use->captures()) return 0;
+  return clock_in_use->read(event, *device_ns) ? 1 : 0;
+}
+
+void release_device_event(void* event) {
+  clock_in_use->release(event);
+}
+
+int anchor_device_clock(std::int64_t* host_ns, std::int64_t* device_ns) {
+  return clock_in_use->anchor(*host_ns, *device_ns) ? 1 : 0;
+}
+
+#else
+
+int open_device_clock() {
+  return training_device.load(std::memory_order_relaxed) < 0 ? 0 : -1;
+}
+int record_device_event(void** /*event*/, std::int64_t* /*stream*/) {
+  return 0;
+}
+int read_device_event(void* /*event*/, std::int64_t* /*device_ns*/) {
+  return -1;
+}
+void release_device_event(void* /*event*/) {}
+int anchor_device_clock(std::int64_t* /*host_ns*/, std::int64_t* /*device_ns*/) {
+  return 0;
+}
+
+#endif
+
+}  // namespace flopmeter::torch_adapter

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_steps.h"
+
+#include "fork_guard.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace flopmeter {
+
+using Kind = DeviceMark::Kind;
+
+DeviceSteps::DeviceSteps(DeviceClock* device, const Clock& clock, double budget)
+    : device_(device), clock_(clock), budget_(budget), generation_(fork_generation()) {}
+
+DeviceSteps::~DeviceSteps() {
+  // A child of a fork must not touch the device.
+  if (device_ != nullptr && generation_ == fork_generation()) device_->stop_listening(*this);
+}
+
+/// The device is known once the model has run on it; memory is allocated only then.
+void DeviceSteps::open() noexcept try {
+  if (!enabled_ || state_ != DeviceClock::State::no_device) return;
+  if (generation_ != fork_generation()) return;
+  const DeviceClock::State state = device_->open();
+  if (state == DeviceClock::State::ready) {
+    marks_.resize(most_marks);
+    waiting_slots_.resize(most_waiting);
+    scratch_.reserve(most_marks);
+    device_->listen(*this);
+  }
+  state_ = state;
+} catch (...) {
+  state_ = DeviceClock::State::unsupported;  // no memory
+}
+
+/// An event could not be read: no device time for the rest of the run.
+void DeviceSteps::stop() noexcept {
+  device_->stop_listening(*this);
+  const std::lock_guard lock{mutex_};
+  state_ = DeviceClock::State::unsupported;
+  gives_up_ = true;
+  recording_ = false;
+}
+
+/// False if there is no room.  A mark that cannot be recorded, for example because a graph is being
+/// captured, is added without a time.
+bool DeviceSteps::add(Kind kind, Phase phase, bool timed) noexcept {
+  if (end_ - begin_ == most_marks) return false;
+  const std::int64_t now = clock_.monotonic();
+  const DeviceClock::Recorded recorded = timed ? device_->record() : DeviceClock::Recorded{};
+  cost_ns_ += clock_.monotonic() - now;
+  in_last_call_ = true;
+  Entry& entry = at(end_++);
+  entry.event = recorded.event;
+  entry.mark = {.kind = kind, .phase = phase, .stream = recorded.stream, .host_ns = now};
+  return true;
+}
+
+void DeviceSteps::start(bool continues) noexcept {
+  open();
+  if (state_ != DeviceClock::State::ready) return;
+  const std::lock_guard lock{mutex_};
+  free_marks();
+  cost_ns_ = 0;
+  events_ = 0;
+  recording_ = true;
+  has_collectives_ = false;
+  if (continues && last_end_) {
+    first_ = *last_end_;
+    complete_ = true;
+  } else {
+    complete_ = add(Kind::phase, Phase::other, true);
+    first_ = complete_ ? end_ - 1 : end_;
+  }
+}
+
+void DeviceSteps::end() noexcept {
+  mark_phase(Phase::other, true);
+}
+
+void DeviceSteps::mark_phase(Phase phase, bool ends) noexcept {
+  if (!recording_) return;
+  const std::lock_guard lock{mutex_};
+  if (!complete_ || (only_boundaries_ && !ends)) return;
+  DeviceMark& last = at(end_ - 1).mark;
+  const bool is_begin = end_ - 1 == first_;  // which cannot be the end of the record too
+  if (last.kind == Kind::phase && !(ends && is_begin) && in_last_call_) {
+    last.phase = phase;
+  } else {
+    complete_ = add(Kind::phase, phase, true);
+  }
+}
+
+void DeviceSteps::discard() noexcept {
+  if (state_ != DeviceClock::State::ready) return;
+  const std::lock_guard lock{mutex_};
+  recording_ = false;
+  // The time belongs to the next record, which begins where the last one ended.
+  while (last_end_ && end_ > *last_end_ + 1) {
+    if (void* event = std::exchange(at(--end_).event, nullptr)) device_->release(event);
+  }
+  unread_ = std::min(unread_, end_);
+}
+
+void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
+  if (generation_ != fork_generation()) return;
+  const std::lock_guard lock{mutex_};
+  if (!recording_ || !complete_ || only_boundaries_) return;
+  bool timed = true;
+  switch (event) {
+    case DeviceEvent::backward_begin:
+      has_collectives_ = timed = false;
+      break;
+    case DeviceEvent::collective:
+      if (std::exchange(has_collectives_, true)) return;
+      timed = false;
+      break;
+    case DeviceEvent::graph_end:
+      if (!has_collectives_) return;
+      break;
+    case DeviceEvent::backward_end:
+      break;
+    case DeviceEvent::synchronization_end:
+      timed = false;
+      [[fallthrough]];
+    default:
+      if (++events_ > most_events) return;
+  }
+  complete_ = add(static_cast<Kind>(static_cast<int>(event) + 1), {}, timed);
+  if (complete_) at(end_ - 1).mark.bytes = bytes;
+  in_last_call_ = false;
+}
+
+DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
+  open();  // the record may be the one in which the device became known
+  if (state_ == DeviceClock::State::no_device) return Fate::host;
+  keep_budget(slot.end_ns - slot.start_ns);
+  const std::lock_guard lock{mutex_};
+  last_end_.reset();
+  if (recording_ && complete_) last_end_ = end_ - 1;
+  timed = timed && recording_ && complete_;
+  recording_ = false;
+  if (waiting_ == most_waiting) return Fate::untimed;
+  if (!timed && waiting_ == 0) return Fate::untimed;
+  Waiting& waiting = waiting_slots_[(first_waiting_ + waiting_) % most_waiting];
+  ++waiting_;
+  waiting.slot = slot;
+  waiting.first = timed ? first_ : end_;
+  waiting.last = end_ - 1;
+  waiting.timed = timed;
+  waiting.only_boundaries = only_boundaries_;
+  return Fate::deferred;
+}
+
+/// Records fewer marks, then none, if they cost too much.
+void DeviceSteps::keep_budget(std::int64_t record_ns) noexcept {
+  total_cost_ns_ += cost_ns_;
+  total_ns_ += record_ns;
+  if (++records_ < cost_records) return;
+  const bool over = static_cast<double>(total_cost_ns_) > budget_ * static_cast<double>(total_ns_);
+  if (over && only_boundaries_) stop();
+  only_boundaries_ = only_boundaries_ || over;
+  total_cost_ns_ = total_ns_ = records_ = 0;
+}
+
+/// Ties the clocks of host and device to each other.
+void DeviceSteps::anchor() noexcept {
+  const std::int64_t now = clock_.monotonic();
+  if (offset_ns_ && now - anchored_ns_ < anchor_interval_ns) return;
+  DeviceClock::Anchor anchor;
+  if (!device_->anchor(anchor)) return;
+  offset_ns_ = anchor.host_ns - anchor.device_ns;
+  anchored_ns_ = now;
+}
+
+void DeviceSteps::read() noexcept {
+  if (state_ != DeviceClock::State::ready || generation_ != fork_generation()) return;
+  auto reading = DeviceClock::Reading::reached;
+  {
+    const std::lock_guard lock{mutex_};
+    anchor();
+    while (unread_ != end_) {
+      read_one(at(unread_), reading);
+      if (reading != DeviceClock::Reading::reached) break;
+      ++unread_;
+    }
+  }
+  if (reading == DeviceClock::Reading::failed) stop();
+}
+
+void DeviceSteps::read_one(Entry& entry, DeviceClock::Reading& reading) noexcept {
+  if (entry.event == nullptr) return;
+  DeviceMark& mark = entry.mark;
+  reading = device_->read(entry.event, mark.device_ns);
+  if (reading == DeviceClock::Reading::not_reached) return;
+  entry.event = nullptr;
+  if (reading == DeviceClock::Reading::failed) return;
+  mark.timed = true;
+  if (!offset_ns_) return;
+  mark.lag_ns = mark.device_ns + *offset_ns_ - mark.host_ns;
+  least_lag_ns_ = std::min(least_lag_ns_.value_or(*mark.lag_ns), *mark.lag_ns);
+}
+
+/// The oldest record, if it need not wait.
+Slot* DeviceSteps::front() noexcept {
+  if (waiting_ == 0) return nullptr;
+  Waiting& waiting = waiting_slots_[first_waiting_];
+  const bool waits = waiting.timed && unread_ <= waiting.last;
+  return waits && !gives_up_ && waiting_ != most_waiting ? nullptr : &waiting.slot;
+}
+
+std::optional<DeviceTimes> DeviceSteps::times() noexcept {
+  const Waiting& waiting = waiting_slots_[first_waiting_];
+  if (!waiting.timed || unread_ <= waiting.last) return std::nullopt;
+  const std::lock_guard lock{mutex_};
+  scratch_.clear();
+  for (std::uint64_t i = waiting.first; i <= waiting.last; ++i) scratch_.push_back(at(i).mark);
+  auto times = device_times(scratch_, least_lag_ns_.value_or(0), copy_times_);
+  if (times && waiting.only_boundaries) times = DeviceTimes{.step = times->step, .lag = times->lag};
+  return times;
+}
+
+void DeviceSteps::pop() noexcept {
+  const std::lock_guard lock{mutex_};
+  first_waiting_ = (first_waiting_ + 1) % most_waiting;
+  --waiting_;
+  free_marks();
+}
+
+/// Forgets the marks that no record needs.  The last one may begin the next record.
+void DeviceSteps::free_marks() noexcept {
+  std::uint64_t keep = end_ - std::min<std::uint64_t>(end_ - begin_, 1);
+  if (recording_) keep = std::min(keep, first_);
+  if (last_end_) keep = std::min(keep, *last_end_);
+  if (waiting_ != 0) keep = std::min(keep, waiting_slots_[first_waiting_].first);
+  for (; begin_ < keep; ++begin_) {
+    if (void* event = std::exchange(at(begin_).event, nullptr)) device_->release(event);
+  }
+  unread_ = std::max(unread_, begin_);
+}
+
+}  // namespace flopmeter

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceSteps: marks of the device and the records that wait for them.  The host is ahead of the
+// device: a record is complete when the device has reached the record's last mark.  Marks are read
+// at the end of a record, oldest first; nothing waits for the device.
+#pragma once
+
+#include "device_times.h"
+#include "slot.h"
+
+#include <flopmeter/core/device_clock.h>
+#include <flopmeter/telemetry/clock.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace flopmeter {
+
+/// Used by the training thread; on() by any thread.
+class DeviceSteps final : public DeviceListener {
+ public:
+  /// `device` may be null: then no device is used.
+  /// Marks may take `budget` of the time.
+  DeviceSteps(DeviceClock* device, const Clock& clock, double budget);
+  DeviceSteps(const DeviceSteps&) = delete;
+  DeviceSteps& operator=(const DeviceSteps&) = delete;
+  DeviceSteps(DeviceSteps&&) = delete;
+  DeviceSteps& operator=(DeviceSteps&&) = delete;
+  ~DeviceSteps();
+
+  /// A device that does not time its events is used.
+  [[nodiscard]] bool unsupported() const noexcept {
+    return state_ == DeviceClock::State::unsupported;
+  }
+
+  /// The program called: work may have been enqueued since the last call.
+  void new_call() noexcept { in_last_call_ = false; }
+  /// From now on marks are recorded once the device is known.
+  void enable() noexcept { enabled_ = device_ != nullptr; }
+
+  /// A record begins.  `continues`: where the last record ended.
+  void start(bool continues) noexcept;
+  /// Time after this belongs to `phase`.
+  void switch_phase(Phase phase) noexcept { mark_phase(phase, false); }
+  /// The open record ends here.
+  void end() noexcept;
+  /// There is no record of what was open.
+  void discard() noexcept;
+  void on(DeviceEvent event, std::int64_t bytes) noexcept override;
+
+  enum class Fate : std::uint8_t {
+    host,      ///< no device is used: host times are right
+    deferred,  ///< the record was copied; poll() publishes it
+    untimed,   ///< a device is used, and there is no device time of this record
+  };
+  /// Takes the record that ended.  `timed`: by the device; else it only waits for its turn.
+  Fate take(const Slot& slot, bool timed) noexcept;
+
+  /// Passes records to `publish(Slot&, const std::optional<DeviceTimes>&)` in their order, as far
+  /// as the device got.
+  template <class Publish>
+  void poll(Publish&& publish) noexcept {
+    if (waiting_ == 0) return;
+    read();
+    while (Slot* slot = front()) {
+      publish(*slot, times());
+      pop();
+    }
+  }
+  /// Records wait for the device.
+  [[nodiscard]] bool waiting() const noexcept { return waiting_ != 0; }
+  /// From now on records do not wait: a mark that is not reached has no time.
+  void give_up() noexcept { gives_up_ = true; }
+
+  /// Host time that the marks of the open record took.
+  [[nodiscard]] std::int64_t cost_ns() const noexcept { return cost_ns_; }
+
+ private:
+  static constexpr std::uint64_t most_marks = 1024;
+  static constexpr std::size_t most_waiting = 64;
+  /// Copies, synchronizations, and waits of one record: a checkpoint may copy a thousand tensors.
+  static constexpr int most_events = 64;
+  static constexpr std::int64_t anchor_interval_ns = 1'000'000'000;
+  /// Records over which the cost of marks is compared with the budget.
+  static constexpr int cost_records = 8;
+
+  struct Entry {
+    DeviceMark mark;
+    void* event = nullptr;  ///< not read yet
+  };
+  struct Waiting {
+    Slot slot;
+    std::uint64_t first = 0;  ///< numbers of its marks
+    std::uint64_t last = 0;
+    bool timed = true;
+    bool only_boundaries = false;
+  };
+
+  Entry& at(std::uint64_t number) noexcept { return marks_[number % most_marks]; }
+  void open() noexcept;
+  void stop() noexcept;
+  void mark_phase(Phase phase, bool ends) noexcept;
+  void keep_budget(std::int64_t record_ns) noexcept;
+  bool add(DeviceMark::Kind kind, Phase phase, bool timed) noexcept;
+  void read() noexcept;
+  void read_one(Entry& entry, DeviceClock::Reading& reading) noexcept;
+  void anchor() noexcept;
+  void free_marks() noexcept;
+  Slot* front() noexcept;
+  std::optional<DeviceTimes> times() noexcept;
+  void pop() noexcept;
+
+  DeviceClock* const device_;
+  const Clock clock_;
+  const double budget_;  ///< of the marks, as a part of the time
+  bool enabled_ = false;
+  const std::uint64_t generation_;  ///< of forks
+  DeviceClock::State state_ = DeviceClock::State::no_device;
+
+  std::mutex mutex_;  ///< guards the marks and the open record
+  std::vector<Entry> marks_;
+  std::uint64_t begin_ = 0;   ///< oldest mark that is kept
+  std::uint64_t unread_ = 0;  ///< oldest mark that is not read
+  std::uint64_t end_ = 0;
+  std::uint64_t first_ = 0;                ///< of the open record
+  std::optional<std::uint64_t> last_end_;  ///< mark at which the last record ended
+  bool recording_ = false;                 ///< a record is open
+  bool complete_ = false;                  ///< and all of its marks found room
+  int events_ = 0;                         ///< of the open record
+  bool only_boundaries_ = false;           ///< marks of phases and events are over budget
+  std::int64_t cost_ns_ = 0;
+  std::int64_t total_cost_ns_ = 0;  ///< of the records since the budget was checked
+  std::int64_t total_ns_ = 0;
+  int records_ = 0;
+  bool in_last_call_ = false;     ///< the last mark was recorded in this call
+  bool has_collectives_ = false;  ///< since the open record or the last backward pass began
+
+  std::vector<Waiting> waiting_slots_;
+  std::size_t first_waiting_ = 0;
+  std::size_t waiting_ = 0;
+  bool gives_up_ = false;
+  std::vector<DeviceMark> scratch_;
+  CopyTimes copy_times_;
+
+  std::optional<std::int64_t> offset_ns_;  ///< host clock minus device clock
+  std::int64_t anchored_ns_ = 0;
+  std::optional<std::int64_t> least_lag_ns_;
+};
+
+}  // namespace flopmeter

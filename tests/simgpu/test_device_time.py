@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device times of the monitor against the truth of the simulated device.
+
+Host times would be wrong here: the host runs ahead of the device, and waits for it at other places than the device works.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import flopmeter
+import pytest
+import training
+from loops import LOOPS, run
+
+HERE = Path(__file__).parent
+FLOPMETER = HERE.parents[1] / "build" / "flopmeter"
+PEAK_TFLOPS = 100
+FAST = ["none", "item10", "loader_exposed", "copy_pageable", "ddp_slow", "evaluation"]
+# Step 1 may begin before the device is known.
+SETTLED = 2
+# Phases of the loops and those of a record.
+PHASES = {
+    "data": ["data"],
+    "forward": ["forward"],
+    "backward": ["backward", "communication"],
+    "optimizer": ["optimizer"],
+}
+# The clocks of host and device are compared once per second, and each reading takes some time.
+TOLERANCE = 50e-6
+
+
+def loops(*left_out):
+    names = [name for name in LOOPS if name not in left_out]
+    return [name if name in FAST else pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
+def records_of(directory):
+    lines = "".join(file.read_text() for file in sorted(Path(directory).glob("records_*.jsonl"))).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def monitored(name, directory, steps=12, mark_checkpoints=True, **changes):
+    """The truth about a monitored loop and its records."""
+    monitors = []
+    save = training.save_checkpoint
+
+    def wrap(model, optimizer, loader):
+        monitors.append(flopmeter.Monitor(str(directory), model=model, peak_tflops=PEAK_TFLOPS, console=False))
+        return monitors[0].wrap(loader)
+
+    def marked_save(model):
+        with monitors[0].phase("checkpoint"):
+            save(model)
+
+    training.save_checkpoint = marked_save if mark_checkpoints else save
+    try:
+        truth = run(name, steps=steps, wrap=wrap, **changes)
+    finally:
+        training.save_checkpoint = save
+    monitors[0].finish()
+    return truth, records_of(directory)
+
+
+def launched(name, directory, steps=12):
+    """The same under `flopmeter run`."""
+    truth = directory / "truth.json"
+    command = [FLOPMETER, "run", "--dir", directory / "run", "--peak", PEAK_TFLOPS, "--no-console", "--"]
+    command += [sys.executable, HERE / "run_loop.py", name, "--steps", steps, "--truth", truth]
+    result = subprocess.run([str(part) for part in command], timeout=300, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return json.loads(truth.read_text(), object_hook=lambda value: SimpleNamespace(**value)), records_of(directory / "run")
+
+
+def phase_of(true, name):
+    phases = true.phases if isinstance(true.phases, dict) else vars(true.phases)
+    return phases.get(name, 0)
+
+
+def check(truth, records):
+    steps = [record for record in records if record["tag"] in ("train", "profile") and record["step"] >= SETTLED]
+    assert len(steps) >= len(truth.steps) - SETTLED
+    for record in steps:
+        true = truth.steps[record["step"] - 1]
+        assert record["time_source"] == "device"
+        assert record["step_seconds"] == pytest.approx(true.seconds, rel=0.01)
+        assert record["hfu"] == pytest.approx(true.flops / PEAK_TFLOPS / 1e12 / true.seconds, rel=0.01)
+        for phase, names in PHASES.items():
+            found = sum(record["phases"].get(each) or 0 for each in names)
+            assert found == pytest.approx(phase_of(true, phase), abs=0.02 * true.seconds), phase
+        assert record["device_idle_min_seconds"] <= true.idle + TOLERANCE
+        assert record["device_idle_max_seconds"] >= true.idle - TOLERANCE
+        for name, exposed in (("communication", true.communication), ("copy", true.copies)):
+            found = record[f"exposed_{name}_seconds"] or 0
+            assert found == pytest.approx(exposed, abs=0.02 * true.seconds), name
+        assert 0 <= record["mfu"] <= record["hfu"] <= 1
+
+
+# The host of a tiny model works in the time that other programs leave it; a replay has no phases.
+@pytest.mark.parametrize("name", loops("launch_bound", "graph", "graph_launch_bound"))
+def test_steps_and_phases_have_the_times_of_the_device(name, tmp_path):
+    check(*monitored(name, tmp_path))
+
+
+# Without a wrapped loader a step ends with the optimizer, not with the loop's body.
+@pytest.mark.parametrize("name", ["item10", *(pytest.param(each, marks=pytest.mark.long) for each in FAST if each != "item10")])
+def test_a_launched_program_has_the_times_of_the_device(name, tmp_path):
+    truth, records = launched(name, tmp_path)
+    steps = [record for record in records if record["tag"] in ("train", "profile")][SETTLED:]
+    true = truth.steps[SETTLED:]
+    assert [record["time_source"] for record in steps] == ["device"] * len(true)
+    assert records[0]["mfu"] is None or records[0]["time_source"] == "device"
+    total = sum(step.seconds for step in true)
+    assert sum(record["step_seconds"] for record in steps) == pytest.approx(total, rel=0.02)
+    for phase, names in PHASES.items():
+        found = sum(record["phases"].get(each) or 0 for record in steps for each in names)
+        assert found == pytest.approx(sum(phase_of(step, phase) for step in true), abs=0.02 * total), phase
+
+
+@pytest.mark.parametrize("name", ["launch_bound", "graph", "graph_launch_bound"])
+def test_steps_without_known_phases_have_the_times_of_the_device(name, tmp_path):
+    truth, records = monitored(name, tmp_path)
+    for record in records[1:]:
+        assert record["time_source"] == "device"
+        assert record["step_seconds"] == pytest.approx(truth.steps[record["step"] - 1].seconds, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["evaluation", "checkpoint"])
+def test_out_of_step_phases_have_the_times_of_the_device(name, tmp_path):
+    truth, records = monitored(name, tmp_path)
+    found = [record["step_seconds"] for record in records if record["tag"] == name]
+    assert found == pytest.approx([activity.seconds for _, activity, _ in truth.out_of_step], rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["none", "graph", pytest.param("ddp_fast", marks=pytest.mark.long)])
+def test_the_monitor_neither_synchronizes_nor_queries_during_capture(name, tmp_path):
+    ours, plain = monitored(name, tmp_path)[0].counters(), run(name, steps=12).counters()
+    added = {call for call in ours if ours[call] != plain.get(call, 0)}
+    assert added <= {"record_event", "query_event", "elapsed_time"}
+
+
+@pytest.mark.parametrize("name", ["none", "clip_item", "graph"])
+def test_losses_are_the_same_with_and_without_the_monitor(name, tmp_path):
+    assert monitored(name, tmp_path, steps=5, values=True)[0].losses == run(name, steps=5, values=True).losses
+
+
+def test_a_device_that_does_not_time_events_has_no_mfu_per_step(tmp_path):
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import test_device_time as test\n"
+        "_, records = test.monitored('item10', Path(sys.argv[2]), elapsed_time=0)\n"
+        "assert all(r.get('time_source') is None and r.get('mfu') is None for r in records[1:]), records[1]\n"
+        "assert all(r['ideal_seconds'] > 0 and not r['phases'] for r in records[1:])\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(HERE), str(tmp_path)], check=True, timeout=200)
+
+
+def test_slow_events_are_recorded_at_the_ends_of_steps_only(tmp_path):
+    truth, records = monitored("none", tmp_path, steps=24, event_host_us=100)
+    last = records[-1]
+    assert last["step_seconds"] == pytest.approx(truth.steps[last["step"] - 1].seconds, rel=0.01)
+    assert not last["phases"]
