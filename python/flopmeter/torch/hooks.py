@@ -149,7 +149,7 @@ class TorchHooks:
         self._modules: Any = weakref.WeakSet(modules)
         for module in modules:
             parameter = next(module.parameters(), None)
-            if adapter is not None and parameter is not None:
+            if adapter is not None and parameter is not None and parameter.device.type not in ("cpu", "meta"):
                 adapter.use_device_of(parameter._cdata)
             self._put_on(module)
         if modules:

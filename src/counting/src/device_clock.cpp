@@ -15,11 +15,16 @@ static_assert(static_cast<int>(DeviceEvent::backward_end) == FLOPMETER_BACKWARD_
 std::atomic<DeviceListener*> listener{nullptr};
 std::atomic<int> calls{0};  ///< of the listener, under way
 
+/// A device is used, and the adapter cannot time it.
+std::atomic<bool> untimed_device{false};
+
 class AdapterClock final : public DeviceClock {
  public:
   State open() noexcept override {
     adapter_ = attached_adapter();
     if (adapter_ == nullptr) return State::no_device;
+    if (adapter_->open_device_clock == nullptr)
+      return untimed_device.load() ? State::unsupported : State::no_device;
     const int answer = adapter_->open_device_clock();
     return answer > 0 ? State::ready : answer == 0 ? State::no_device : State::unsupported;
   }
@@ -55,7 +60,13 @@ DeviceClock* adapter_device_clock() {
 }
 
 void use_device_of(std::uintptr_t tensor) {
-  if (const FlopmeterAdapter* adapter = attached_adapter()) adapter->use_device_of(tensor);
+  const FlopmeterAdapter* adapter = attached_adapter();
+  if (adapter == nullptr) return;
+  if (adapter->use_device_of != nullptr) {
+    adapter->use_device_of(tensor);
+  } else {
+    untimed_device.store(true);
+  }
 }
 
 void report_device_event(DeviceEvent event, std::int64_t bytes) noexcept {

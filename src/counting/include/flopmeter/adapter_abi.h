@@ -275,6 +275,7 @@ typedef struct FlopmeterAdapter {
   /// Whether a backward began in any thread since the last call or hook_tensor().
   int (*take_begun)(void* hook);
 
+  /// The functions of the device clock are NULL if the adapter has none.
   /// The model trains on the device of the tensor with this TensorImpl address; its clock is
   /// opened.
   void (*use_device_of)(uintptr_t tensor);

@@ -12,7 +12,7 @@ namespace flopmeter {
 /// The clock of this process; without an adapter it has no device.  Lives until the process ends.
 DeviceClock* adapter_device_clock();
 
-/// The model trains on the device of the tensor with this c10::TensorImpl address.
+/// The model trains on the device, not the host, of the tensor with this c10::TensorImpl address.
 void use_device_of(std::uintptr_t tensor);
 
 /// An event of the adapter, from any thread.
