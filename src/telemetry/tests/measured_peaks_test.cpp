@@ -53,6 +53,7 @@ TEST(MeasuredPeaks, without_or_with_damaged_shapes_have_none) {
 
 TEST(MeasuredPeaks, are_not_stored_and_not_loaded_if_there_are_none) {
   const std::string cache = testing::TempDir() + "empty_peaks";
+  std::filesystem::remove_all(cache);
   ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   EXPECT_FALSE(store_measured_peaks({.processor = processor_name(), .threads = 1, .torch = "2.9"}));
   EXPECT_FALSE(std::filesystem::exists(cache + "/flopmeter/peaks.json"));
