@@ -15,9 +15,11 @@ std::optional<Finding> find(const RuleContext& context) {
   Finding finding =
       finding_of(context, "host_to_device", save(context, causes::host_to_device, lost), 0.6);
   finding.summary =
-      "copies between host and device keep the host waiting: " + context.per_step_text(lost);
-  finding.evidence = "aten::copy_ across devices took " + duration({context.ops.copies}) +
-                     " of a profiled step on the host";
+      "copies between host and device hold the work up: " + context.per_step_text(lost);
+  finding.evidence = context.totals.device.steps > 0
+                         ? "device marks around copies that no other work hid"
+                         : "aten::copy_ across devices took " + duration({context.ops.copies}) +
+                               " of a profiled step on the host";
   finding.recommendation =
       "DataLoader(pin_memory=True) and batch.to(device, non_blocking=True); read values back "
       "(.item(), .cpu(), print) only every log interval";

@@ -19,9 +19,11 @@ std::optional<Finding> find(const RuleContext& context) {
   finding.summary = "the loop's own code takes " + context.per_step_text(lost);
   const auto between =
       std::min(lost, static_cast<std::int64_t>(context.totals.inter_step_seconds * 1e9));
-  finding.evidence = duration(context.per_step(between)) + " between steps and " +
-                     duration(context.per_step(lost - between)) +
-                     " inside them, in no phase and without an operator";
+  finding.evidence = context.totals.device.steps > 0
+                         ? "the device is idle while the host is in no phase and waits for nothing"
+                         : duration(context.per_step(between)) + " between steps and " +
+                               duration(context.per_step(lost - between)) +
+                               " inside them, in no phase and without an operator";
   finding.recommendation =
       "log, print and read values (.item()) only every log interval; move work on metrics and "
       "files to another thread";

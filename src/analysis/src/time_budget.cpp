@@ -56,10 +56,13 @@ class BudgetBuilder {
     useful_ = mfu ? std::max(*mfu, 0.0) * total : 0;
     if (evidence_.device) {
       split_device(*evidence_.device);
+    } else if (totals_.device.steps > 0 && totals_.device.seconds > 0) {
+      split_marks(totals_.device);
     } else {
       split_phases();
     }
-    claim_by_rules();
+    // A wait of the host shows as idle time of the device.
+    if (totals_.device.steps == 0) claim_by_rules();
     round();
     return std::move(budget_);
   }
@@ -110,6 +113,33 @@ class BudgetBuilder {
     for (CauseTime& each : idle) each.seconds = per_step(each.seconds);
     give(causes::unexplained, settle(totals_.seconds - compute - optimizer, idle));
     split_compute(compute, 0);
+  }
+
+  /// Device marks bound the idle time and assign it to what the host did meanwhile.  The upper
+  /// bound stands for it: marks see every wait, but not work that ends within one.  Exposed copies
+  /// run inside such a wait.
+  void split_marks(const StepTotals::Device& device) {
+    const double scale = totals_.seconds / device.seconds;  // to steps without known device times
+    const double copies = sane(device.exposed_copy) * scale;
+    const double communication = sane(device.exposed_communication) * scale;
+    const double idle =
+        std::max(sane(device.idle_max) * scale - copies, sane(device.idle_min) * scale);
+    const double free = std::max(totals_.seconds - useful_, 0.0);
+    const double lost = idle + copies + communication;
+    const double fit = lost > free ? free / lost : 1;
+    const double part = device.idle_max > 0 ? idle * fit / device.idle_max : 0;
+    split_data(sane(device.idle_data) * part);
+    give(causes::synchronization, sane(device.idle_synchronization) * part);
+    give(causes::loop, sane(device.idle_loop) * part);
+    give(causes::launch_overhead, sane(device.idle_launch) * part);
+    give(causes::host_to_device, copies * fit);
+    split_communication(communication * fit);
+    const double busy = totals_.seconds - lost * fit;
+    const double optimizer =
+        std::clamp(totals_.phase(Phase::optimizer).value_or(0), 0.0, std::max(busy - useful_, 0.0));
+    give(causes::optimizer, optimizer);
+    const double forward = totals_.phase(Phase::forward).value_or(0);
+    split_compute(busy - optimizer, std::min(forward, busy - optimizer));
   }
 
   void split_phases() {
@@ -195,6 +225,10 @@ class BudgetBuilder {
       miss(
           "no operator profile: matmuls below peak, memory-bound operators, and launch overhead "
           "are not separated");
+      return {};
+    }
+    if (ops_.on_device && totals_.device.steps > 0) {
+      miss("no operator profile by device time: kernels are not separated");
       return {};
     }
     if (ops_.on_device && !evidence_.device) {
