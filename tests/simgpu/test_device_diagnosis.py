@@ -11,6 +11,7 @@ from test_device_time import FLOPMETER, monitored
 FAST = ["none", "item_slow_loop", "loader_half", "copy_pinned", "ddp_slow"]
 # Their causes need an operator profile by device time, or FLOPs of replayed graphs.
 NOT_DIAGNOSED = {"eager_attention", "graph", "graph_launch_bound"}
+BOUND = {"none": "device-bound", "loader_half": "host-bound"}
 # Without padding the same step has more tokens; the time per launch depends on the load of the machine.
 NO_SPEEDUP = {"accumulate_padding", "launch_bound"}
 # Their time outside the steps is worth a finding.
@@ -38,6 +39,8 @@ def test_the_first_finding_is_the_cause(name, tmp_path):
     rules = [finding["rule"] for finding in diagnosis["findings"]]
     expected = name if name in OUT_OF_STEP else LOOPS[name].finding
     assert (rules[:1] == [expected]) if expected else not rules, diagnosis["findings"]
+    if name in BOUND:
+        assert BOUND[name] in diagnosis["verdict"]
 
 
 @pytest.mark.parametrize(

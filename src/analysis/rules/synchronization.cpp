@@ -16,7 +16,8 @@ std::optional<Finding> find(const RuleContext& context) {
   if (context.share(causes::synchronization) < least_share) return std::nullopt;
   Finding finding =
       finding_of(context, "synchronization", save(context, causes::synchronization, lost), 0.7);
-  finding.summary = "the device runs dry after the host waited for it: " + context.per_step_text(lost);
+  finding.summary =
+      "the device runs dry after the host waited for it: " + context.per_step_text(lost);
   const auto& device = context.totals.device;
   finding.evidence = fixed(static_cast<double>(device.synchronizations) /
                                static_cast<double>(std::max<std::int64_t>(device.steps, 1)),

@@ -73,6 +73,19 @@ const BudgetLine* largest_loss(const TimeBudget& budget) {
   return nullptr;
 }
 
+/// Whether an asynchronous device or the host that feeds it limits the steps; empty if it is
+/// unknown.
+std::string bound_text(const StepTotals::Device& device) {
+  constexpr double little = 0.05;
+  if (device.steps == 0 || !(device.seconds > 0)) return {};
+  const double least = device.idle_min / device.seconds;
+  const double most = device.idle_max / device.seconds;
+  const std::string idle =
+      ": the device is idle " + percent(least) + " to " + percent(most) + " of the time";
+  if (most < little) return "; device-bound" + idle;
+  return least > little ? "; host-bound" + idle : "";
+}
+
 }  // namespace
 
 std::int64_t RuleContext::all_steps(double seconds) const {
@@ -196,7 +209,7 @@ std::string verdict(const Diagnosis& diagnosis) {
     text += "; the largest loss is " + std::string{line->cause.text} + ": " +
             percent(diagnosis.budget.share(line->cause)) + " of the time";
   }
-  return text;
+  return text + bound_text(diagnosis.totals.device);
 }
 
 void write_json(JsonWriter& json, const TimeBudget& budget) {
