@@ -186,7 +186,7 @@ void bind_python_adapter(py::module_& m) {
       },
       "The address of a counted operator, or 0, and the place of each parameter, or -1.");
   m.def("add_call", &add_call);
-  m.def("add_unsupported", [](std::uintptr_t address) {
+  m.def("add_unsupported_call", [](std::uintptr_t address) {
     host->add_unsupported(reinterpret_cast<const FlopmeterOp*>(address));  // NOLINT: by address
   });
 }

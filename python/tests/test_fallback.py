@@ -72,7 +72,7 @@ with Users():
 a @ a
 inside.__exit__(None, None, None)
 a @ a
-print(Users.calls, c.executed, inside.executed, torch._C._len_torch_dispatch_stack())
+print(Users.calls, c.hardware_flops, inside.hardware_flops, torch._C._len_torch_dispatch_stack())
 """
 COMPILED = """
 import torch, flopmeter

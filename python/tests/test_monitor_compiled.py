@@ -16,6 +16,7 @@ STEP = 3 * FORWARD - 2 * 16 * 32 * 64
 
 @pytest.mark.torch2("torch.compile")
 def test_steps_of_a_compiled_model(tmp_path):
+    torch._dynamo.reset()  # drops the callbacks of compilations
     model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 8))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     with flopmeter.Monitor(str(tmp_path), model=model, peak_tflops=1.0) as monitor:

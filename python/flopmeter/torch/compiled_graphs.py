@@ -300,7 +300,18 @@ def _patch_packages(module: ModuleType) -> None:
 
 def _report_compilations(module: ModuleType) -> None:
     """Steps in which Dynamo compiles are tagged."""
-    module.callback_handler.register_start_callback(lambda *_: _flopmeter.compilation_began())
+    handler = module.callback_handler
+    clear = handler.clear
+
+    def register() -> None:
+        handler.register_start_callback(lambda *_: _flopmeter.compilation_began())
+
+    def clear_others() -> None:
+        clear()
+        register()
+
+    handler.clear = clear_others  # torch._dynamo.reset() calls it
+    register()
 
 
 def install() -> None:

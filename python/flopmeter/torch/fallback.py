@@ -112,7 +112,7 @@ class Mode(TorchDispatchMode):
             for argument in func._schema.arguments[len(args) :]:
                 given.append(kwargs.get(argument.name, argument.default_value))
             if any(isinstance(each, torch.Tensor) and each.layout is not torch.strided for each in given):
-                _flopmeter.add_unsupported(op.address)
+                _flopmeter.add_unsupported_call(op.address)
                 return
             arranged = [None] * (max(op.places, default=-1) + 1)
             for place, value in zip(op.places, given):
@@ -121,7 +121,7 @@ class Mode(TorchDispatchMode):
             fp32 = _fp32_dtypes(first.device)
             _flopmeter.add_call(op.address, arranged, _form(output), fp32, _pass(), torch.is_grad_enabled())
         except Exception:  # arguments of a form that no rule reads; the program must not see it
-            _flopmeter.add_unsupported(op.address)
+            _flopmeter.add_unsupported_call(op.address)
 
     def add_users(self, change: int) -> bool:
         """The mode is on the stack of the thread that counts first; False if it cannot be."""

@@ -206,14 +206,10 @@ def test_json_is_what_the_page_shows(flopmeter, eight):
     assert len(shown["ranks"]["rows"]) == 8
 
 
-@pytest.mark.parametrize("arguments, code, word", [
-    (["/nowhere/at/all"], 2, "cannot read the run directory"),
-    ([], 2, "dir is required"),
-])
-def test_wrong_use_is_one_line(flopmeter, arguments, code, word):
-    done = flopmeter("report", *arguments, check=False)
-    assert done.returncode == code
-    assert word in done.stderr and done.stderr.count("\n") == 1
+def test_a_missing_directory_is_one_line(flopmeter):
+    done = flopmeter("report", "/nowhere/at/all", check=False)
+    assert done.returncode == 2
+    assert "cannot read the run directory" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_unwritable_page_fails(flopmeter, eight):
