@@ -4,7 +4,7 @@
 
     python tools/gpu_check.py [--device cuda] [--steps 40] [-o gpu_check.json]
 
-Compares the step times of flopmeter with events of its own at the same places, the idle bounds with the kernels that
+Compares the step times of flopmeter with separate events at the same places, the idle bounds with the kernels that
 Kineto recorded, and the time of steps with the monitor against steps without it. Takes about a minute.
 """
 
