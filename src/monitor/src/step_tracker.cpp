@@ -209,7 +209,10 @@ void StepTracker::begin_out_of_step(Phase phase, StepReply& reply) noexcept {
     boundary(Boundary::out_of_step_begin);
     state_ = State::out_of_step;
   }
-  recorder_.tag_out_of_step(phase);
+  // A checkpoint that a loop saves inside a step does not make it another kind of step.
+  const bool found_inside =
+      policy_ != StepPolicy::explicit_marks && phase == Phase::checkpoint && state_ == State::open;
+  if (!found_inside) recorder_.tag_out_of_step(phase);
   if (state_ == State::out_of_step) recorder_.count_generation();
   push(phase);
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -24,9 +25,9 @@ class ScriptedDevice final : public DeviceClock {
   Recorded record() noexcept override {
     host_time += 1000;
     if (capturing) return {};
-    auto* event = new std::int64_t{std::max(host_time, tail)};
+    events.push_back(std::make_unique<std::int64_t>(std::max(host_time, tail)));
     ++recorded;
-    return {.event = event, .stream = stream};
+    return {.event = events.back().get(), .stream = stream};
   }
   Reading read(void* event, std::int64_t& device_ns) noexcept override {
     if (fails) return Reading::failed;
@@ -36,10 +37,7 @@ class ScriptedDevice final : public DeviceClock {
     release(event);
     return Reading::reached;
   }
-  void release(void* event) noexcept override {
-    delete static_cast<std::int64_t*>(event);
-    --recorded;
-  }
+  void release(void* /*event*/) noexcept override { --recorded; }
   bool anchor(Anchor& anchor) noexcept override {
     anchor = {.host_ns = host_time, .device_ns = host_time - clock_difference};
     return true;
@@ -59,6 +57,7 @@ class ScriptedDevice final : public DeviceClock {
   std::int64_t stream = 0;
   std::int64_t tail = 0;
   std::int64_t clock_difference = 12345 * ms;
+  std::vector<std::unique_ptr<std::int64_t>> events;
   int recorded = 0;  ///< and not released
   DeviceListener* listener = nullptr;
 };
