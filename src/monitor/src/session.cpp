@@ -184,7 +184,12 @@ Result<void> Monitor::Session::start() {
   hardware_.open(options_, connections_);
   connections_.known_work = nullptr;
   try {
-    thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+    thread_ = std::thread{[self = shared_from_this()]() mutable {
+      self->run();
+      // The process may be exiting: destructors of outputs could use static objects that are gone.
+      static constinit std::atomic<std::shared_ptr<Session>*> kept{nullptr};
+      if (self->left_alone_) kept = new std::shared_ptr<Session>{std::move(self)};
+    }};
   } catch (const std::system_error& error) {
     no_thread_ = true;
     note(std::string{"cannot start a thread, so this run is not monitored: "} + error.what());
@@ -268,7 +273,7 @@ void Monitor::Session::drain(std::int64_t now_ns) {
     }
     ring_.pop();
   }
-  if_possible([&] { warn_about_dropped_records(); });
+  if (!left_alone_) if_possible([&] { warn_about_dropped_records(); });
 }
 
 void Monitor::Session::run() noexcept {
@@ -299,6 +304,7 @@ void Monitor::Session::run() noexcept {
   }
   if_possible([&] { hardware_.poll(monotonic_nanoseconds(), true); });
   drain(monotonic_nanoseconds());
+  if (left_alone_) return;
   std::vector<Finding> findings;
   if_possible([&] { store_profile(); });
   if_possible([&] { findings = diagnosis_.findings(); });
