@@ -31,6 +31,7 @@ constexpr auto poll_interval = 20ms;  // the training thread wakes no thread: th
 constexpr auto busy_interval = 2ms;
 constexpr std::int64_t drain_interval_ns = 100'000'000;  // several records at once are cheaper
 constexpr auto finish_deadline = 1500ms;
+constexpr auto last_write = 200ms;
 constexpr std::int64_t device_deadline_ns = 1'000'000'000;  // part of finish_deadline
 constexpr std::int64_t flush_interval_ns = 1'000'000'000;
 constexpr int niceness = 10;  // training goes first
@@ -304,7 +305,12 @@ void Monitor::Session::run() noexcept {
   }
   if_possible([&] { hardware_.poll(monotonic_nanoseconds(), true); });
   drain(monotonic_nanoseconds());
-  if (left_alone_) return;
+  if (left_alone_) {
+    const std::lock_guard lock{mutex_};
+    stopped_ = true;
+    done_.notify_all();
+    return;
+  }
   std::vector<Finding> findings;
   if_possible([&] { store_profile(); });
   if_possible([&] { findings = diagnosis_.findings(); });
@@ -348,13 +354,16 @@ void Monitor::Session::finish() noexcept {
       broadcast_.stop();  // does not wait longer for a late rank
       stopped = done_.wait_for(lock, deadline / 2, is_stopped);
     }
+    if (!stopped) {
+      left_alone_ = true;  // no further record is written
+      stopped = done_.wait_for(lock, last_write, is_stopped);
+    }
   }
+  if (left_alone_) note("an output timed out; the last records may be missing");
   if (stopped) {
     thread_.join();
   } else {
-    left_alone_ = true;  // the caller may free its connections now
-    thread_.detach();    // it holds this session; the process does not wait for its write
-    note("an output timed out; the last records may be missing");
+    thread_.detach();  // it holds this session; the process does not wait for its write
   }
 }
 
