@@ -32,9 +32,9 @@ test: ## all tests that CI runs (about 20 minutes on 2 cores)
 	@tools/setup.sh test
 	@tools/check.sh format layers text release python+dev consumer docs
 
-test-long: ## long tests: soak, random configurations, injected faults, thread sanitizer
+test-long: ## long tests: soak, random configurations, injected faults, sanitizers, fuzzers
 	@tools/setup.sh test
-	@FLOPMETER_LONG=1 tools/check.sh release python tsan
+	@FLOPMETER_LONG=1 tools/check.sh release python dev tsan fuzz
 
 check: ## static checks: format, layers, text, clang-tidy, generated pages
 	@tools/setup.sh test

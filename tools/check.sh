@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-all=(format layers text unit release python consumer docs dev tsan tidy)
+all=(format layers text unit release python consumer docs dev tsan tidy fuzz)
 python=.venv/bin/python
 torch=$(cat .venv/.setup/torch-from 2>/dev/null || true)
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
@@ -41,6 +41,10 @@ check_dev() {
     ctest --preset dev -j "$jobs" "${skip_long_ctest[@]}" -L "^($(IFS='|'; echo "${modules[*]}"))$"
 }
 check_tsan() { build_and_test tsan; }
+check_fuzz() {
+  cmake --preset fuzz && cmake --build --preset fuzz -j "$jobs" --target $(cd tests/fuzz && printf '%s ' *_fuzz.cpp | sed 's/\.cpp//g') &&
+    ctest --preset fuzz -j "$jobs"
+}
 check_tidy() { cmake --preset tidy && cmake --build --preset tidy; }
 check_consumer() { tests/install/consumer/run.sh; }
 check_docs() { $python tools/docs.py --check; }
