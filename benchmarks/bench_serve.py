@@ -24,11 +24,11 @@ RANKS, RECORDS_PER_RANK = 10_000, 100
 GROWING = 10
 
 
-def write_long_run(directory):
-    """At the disk limit, one record stands for many steps."""
+def write_long_run(directory, count=None):
+    """Writes so many records, or as many as the disk limit allows, of LONG_STEPS steps."""
     synthetic_runs.describe(directory)
     lines = [json.dumps(synthetic_runs.noisy(step), separators=(",", ":")) for step in range(1000)]
-    count = LONG_BYTES // (sum(map(len, lines)) // 1000 + 8)
+    count = count or LONG_BYTES // (sum(map(len, lines)) // 1000 + 8)
     stride = LONG_STEPS // count
     with open(synthetic_runs.stream(directory), "w") as file:
         for i in range(count):

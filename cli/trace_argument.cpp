@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace_argument.h"
 
+#include "progress_line.h"
+
 #include <flopmeter/core/text.h>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 namespace flopmeter {
@@ -49,30 +48,8 @@ Result<std::vector<TraceFile>> find_files(const std::vector<std::string>& paths)
   return files;
 }
 
-/// A line on the terminal that shows how far reading is.
-class ProgressLine {
- public:
-  explicit ProgressLine(std::string file) : file_(std::move(file)) {}
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  ProgressLine(ProgressLine&&) = delete;
-  ProgressLine& operator=(ProgressLine&&) = delete;
-  ~ProgressLine() {
-    if (shown_) std::fputs("\r\x1b[K", stderr);
-  }
-  void show(double share) {
-    if (isatty(STDERR_FILENO) == 0) return;
-    shown_ = true;
-    std::fprintf(stderr, "\r\x1b[Kreading %s: %s", file_.c_str(), percent(share).c_str());
-  }
-
- private:
-  std::string file_;
-  bool shown_ = false;
-};
-
 Result<Trace> read_with_progress(const std::string& path) {
-  ProgressLine line{printable(fs::path{path}.filename().string())};
+  ProgressLine line{fs::path{path}.filename().string()};
   return read_trace(path, {.threads = 0, .progress = [&](double share) { line.show(share); }});
 }
 

@@ -2,6 +2,7 @@
 //
 // flopmeter diagnose: where the time of a run went, and what to do about it.
 #include "../command.h"
+#include "../progress_line.h"
 #include "../run_argument.h"
 
 #include <flopmeter/analysis/run_evidence.h>
@@ -33,7 +34,10 @@ Exit run(Options options) {
   EvidenceOptions wanted;
   if (options.rank >= 0) wanted.rank = options.rank;
   if (options.steps > 0) wanted.steps = static_cast<std::size_t>(options.steps);
+  std::optional<ProgressLine> line{options.directory};
+  wanted.progress = [&](double share) { line->show(share); };
   const auto diagnosis = diagnose(read_evidence(*opened, wanted));
+  line.reset();
   if (!diagnosis) return refuse(diagnosis.error());
   std::optional<DeviceCost> cost;
   if (options.cost) {

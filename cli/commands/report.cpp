@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../command.h"
+#include "../progress_line.h"
 
 #include <flopmeter/core/files.h>
 #include <flopmeter/core/text.h>
@@ -24,7 +25,11 @@ Result<std::string> documents(const std::vector<std::string>& directories) {
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
   std::string all;
   for (const std::string& directory : directories) {
-    const auto json = report_json(directory, {FLOPMETER_VERSION, now.count()});
+    ProgressLine line{directory};
+    const auto json = report_json(directory,
+                                  {.version = FLOPMETER_VERSION,
+                                   .written_unix = now.count(),
+                                   .progress = [&](double share) { line.show(share); }});
     if (!json) return json.error();
     all += (all.empty() ? "" : ",") + *json;
   }

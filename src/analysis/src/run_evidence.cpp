@@ -6,6 +6,7 @@
 #include <flopmeter/runstore/record_stream.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 
 namespace flopmeter {
@@ -23,16 +24,23 @@ std::vector<RankFigures> read_ranks(const RunDirectory& run, std::span<const int
   return comparison.figures();
 }
 
-}  // namespace
+using Progress = std::function<void(double share)>;
 
-StepTotals read_totals(const RunDirectory& run, int rank) {
+/// Totals of one rank over all starts; a step that a restart repeated counts as it was done last.
+StepTotals read_totals(const RunDirectory& run, int rank, const Progress& progress) {
   StepTotals totals;
   std::int64_t repeated_from = std::numeric_limits<std::int64_t>::max();
   const std::vector<RankFile> files = run.files_of(rank);
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     RecordReader reader{file->path};
+    std::error_code code;
+    const auto size = static_cast<double>(std::filesystem::file_size(file->path, code));
     std::int64_t first = repeated_from;
-    while (const auto record = reader.next()) {
+    for (std::int64_t count = 0; const auto record = reader.next(); ++count) {
+      if (progress && count % 4096 == 4095)
+        progress((static_cast<double>(file - files.rbegin()) +
+                  static_cast<double>(reader.offset()) / size) /
+                 static_cast<double>(files.size()));
       first = std::min(first, record->step);
       if (record->step < repeated_from) totals.add(*record);
     }
@@ -41,16 +49,20 @@ StepTotals read_totals(const RunDirectory& run, int rank) {
   return totals;
 }
 
-namespace {
-
 /// Totals of the chosen ranks over the chosen steps.
 StepTotals totals_of(const RunDirectory& run,
                      std::span<const int> ranks,
-                     std::optional<std::size_t> steps) {
+                     std::optional<std::size_t> steps,
+                     const Progress& progress) {
   std::vector<StepTotals> all;
   for (const int rank : ranks) {
+    const auto of_all = [&](double share) {
+      if (progress)
+        progress((static_cast<double>(all.size()) + share) / static_cast<double>(ranks.size()));
+    };
+    of_all(0);
     if (!steps) {
-      all.push_back(read_totals(run, rank));
+      all.push_back(read_totals(run, rank, of_all));
       continue;
     }
     for (all.emplace_back(); const StepRecord& record : read_window(run, rank, *steps, true))
@@ -81,7 +93,8 @@ Evidence read_evidence(const RunDirectory& run, const EvidenceOptions& options) 
       options.totals ? options.totals
                      : totals_of(run,
                                  options.rank ? std::span<const int>{&rank, 1} : std::span{ranks},
-                                 options.steps);
+                                 options.steps,
+                                 options.progress);
   evidence.peaks = run.metadata.peaks;
   evidence.pipeline_stages = run.metadata.pipeline_parallel;
   evidence.processors = run.metadata.processors;

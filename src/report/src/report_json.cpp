@@ -12,6 +12,7 @@
 #include <flopmeter/runstore/run_metadata_json.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -413,12 +414,30 @@ std::optional<std::string> rank_json(const RunIndex& index,
                   options);
 }
 
+namespace {
+
+double stream_bytes(const RunDirectory& run) {
+  double bytes = 1;
+  for (const RankFile& file : run.files) {
+    std::error_code code;
+    const auto size = std::filesystem::file_size(file.path, code);
+    if (!code) bytes += static_cast<double>(size);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 Result<std::string> report_json(const std::string& directory, const ReportOptions& options) {
   RunIndex index{directory};
+  constexpr std::int64_t chunk = 16 << 20;
+  double done = 0;
   for (bool more = true; more;) {
-    const auto read = index.advance();
+    const auto read = index.advance(chunk);
     if (!read) return read.error();
     more = *read;
+    done += chunk;
+    if (more && options.progress) options.progress(std::min(done / stream_bytes(index.run()), 1.0));
   }
   return report_json(index, options);
 }

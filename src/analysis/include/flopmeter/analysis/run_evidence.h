@@ -7,6 +7,7 @@
 #include <flopmeter/runstore/run_directory.h>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -17,12 +18,10 @@ struct EvidenceOptions {
   std::optional<std::size_t> steps{};  ///< only the newest records; empty: the whole run
   std::optional<StepTotals> totals{};  ///< known already: not read again
   std::optional<std::vector<RankFigures>> ranks{};  ///< the same
+  std::function<void(double share)> progress{};     ///< called while totals are read
 };
 
 /// Evidence of a stored run.  Ranks are compared by their newest 200 train steps.
 Evidence read_evidence(const RunDirectory& run, const EvidenceOptions& options = {});
-
-/// Totals of one rank over all starts; a step that a restart repeated counts as it was done last.
-StepTotals read_totals(const RunDirectory& run, int rank);
 
 }  // namespace flopmeter

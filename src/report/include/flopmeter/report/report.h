@@ -10,6 +10,7 @@
 #include <flopmeter/core/step_record.h>
 #include <flopmeter/core/step_timeline.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,8 +19,9 @@
 namespace flopmeter {
 
 struct ReportOptions {
-  std::string version;      ///< of the program, for the last line
-  double written_unix = 0;  ///< when the report is made
+  std::string version;                           ///< of the program, for the last line
+  double written_unix = 0;                       ///< when the report is made
+  std::function<void(double share)> progress{};  ///< called while a run directory is read
 };
 
 /// Data of the page of a run directory, as JSON ("flopmeter.report/2").
