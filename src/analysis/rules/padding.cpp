@@ -25,7 +25,8 @@ WhatIf packed(const RuleContext& context) {
                              causes::loop,
                              causes::communication,
                              causes::straggler,
-                             causes::pipeline_bubble}) {
+                             causes::pipeline_bubble,
+                             causes::busy_machine}) {
     what_if.saved.push_back(
         {cause, std::llround(static_cast<double>(context.budget.nanoseconds(cause)) * padding)});
   }

@@ -14,10 +14,7 @@ MOST_INSTRUCTIONS = 4000  # for begin, six phase marks, and end
 
 @pytest.fixture
 def program():
-    path = ROOT / "build" / "release" / "monitor" / "flopmeter_hot_path"
-    if not path.exists():
-        pytest.skip("flopmeter_hot_path is not built")
-    return str(path)
+    return str(ROOT / "build" / "release" / "src" / "monitor" / "flopmeter_hot_path")
 
 
 def test_a_step_takes_few_instructions(program, tmp_path):

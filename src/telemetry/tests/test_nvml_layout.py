@@ -12,9 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 def test_sizes_and_constants_equal_those_of_nvidia_ml_py():
     pynvml = pytest.importorskip("pynvml")
-    program = ROOT / "build" / "release" / "sources" / "flopmeter_nvml_layout"
-    if not program.exists():
-        pytest.skip("flopmeter_nvml_layout is not built")
+    program = ROOT / "build" / "release" / "src" / "telemetry" / "flopmeter_nvml_layout"
     lines = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
     kinds = set()
     for line in lines:
