@@ -22,12 +22,13 @@ struct AttentionPlaces {
   int mask = -1;     ///< a tensor of masks or biases
   int starts = -1;   ///< starts of packed sequences of queries, then of keys
   int longest = -1;  ///< the longest of them, queries and keys
-  int used = -1;     ///< a tensor of the number of used keys
+  int used = -1;     ///< a tensor of the number of used queries or keys
   int pages = -1;    ///< a tensor of pages: keys are a pool of unrelated shape
   int chunk = -1;    ///< a size of chunks; 0 is none
   int causal = -1;   ///< 1: aligned at the first position or by `bottom_right`, 2: at the last
   int window = -1;   ///< keys to the left, then to the right, of a query; negative is unlimited
   int causal_window = -1;  ///< keys to the left, the query's own included; 0 is unlimited
+  int value_query = -1;    ///< queries that also multiply the values: not supported
   int mask_program = -1;   ///< set if a function or block mask selects pairs: the rest is a bound
   bool bottom_right = false;
   bool heads_first = false;  ///< [batch, heads, length, size], else [batch, length, heads, size]
@@ -59,7 +60,8 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
   const Arg v = call.arg(at.query + 2);
   if (!q.is_tensor() || !k.is_tensor(q.rank) || !v.is_tensor(q.rank)) return std::nullopt;
   if (q.rank != 4 && q.rank != 3) return std::nullopt;
-  if (call.arg(at.pages).is_tensor() || call.arg(at.chunk).number_or(0) > 0) return std::nullopt;
+  if (call.arg(at.pages).is_tensor() || call.arg(at.value_query).is_tensor()) return std::nullopt;
+  if (call.arg(at.chunk).number_or(0) > 0) return std::nullopt;
   const int heads = at.heads_first && q.rank == 4 ? -3 : -2;
   const int length = heads == -3 ? -2 : -3;
   const WideInt batch = q.rank == 4 ? q[0] : 1;
@@ -72,10 +74,10 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
   AttentionPairs known = AttentionPairs::exact;
 
   const Arg starts = call.arg(at.starts);
-  if (starts.is_tensor(1) && starts[0] > 0) {
-    const Arg max_q = call.arg(at.longest);
-    const Arg max_k = call.arg(at.longest + 1);
-    if (!max_q.is_number() || !max_k.is_number()) return std::nullopt;
+  const Arg max_q = call.arg(at.longest);
+  const Arg max_k = call.arg(at.longest + 1);
+  const bool has_starts = starts.is_tensor(1) && starts[0] > 0;
+  if (has_starts && max_q.is_number() && max_k.is_number()) {
     const WideInt sequences = starts[0] - 1;
     op.pairs = std::min({sequences * attention_pairs(call, at, max_q.integer, max_k.integer),
                          op.queries * max_k.integer,
@@ -84,8 +86,9 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
         op.queries == sequences * max_q.integer && op.keys == sequences * max_k.integer;
     if (!even) known = AttentionPairs::unknown;
   } else {
-    if (q.rank != 4) return std::nullopt;
+    if (q.rank != 4 || (has_starts && starts[0] != q[0] + 1)) return std::nullopt;
     op.pairs = batch * attention_pairs(call, at, q[length], k[length]);
+    if (has_starts) known = AttentionPairs::unknown;  // starts inside padded rows
   }
   if (call.arg(at.used).is_tensor() || call.arg(at.mask_program).kind != Arg::Kind::none)
     known = AttentionPairs::unknown;
@@ -127,16 +130,17 @@ int attention_place(std::string_view parameter) {
       {"q query", at.query},
       {"k key", at.query + 1},
       {"v value", at.query + 2},
-      {"cu_seqlens_q cu_seq_lens_q cum_seq_q", at.starts},
-      {"cu_seqlens_k cu_seqlens_kv cu_seq_lens_k cum_seq_k", second(at.starts)},
+      {"cu_seqlens_q cu_seq_lens_q cum_seq_q seqstart_q", at.starts},
+      {"cu_seqlens_k cu_seqlens_kv cu_seq_lens_k cum_seq_k seqstart_k", second(at.starts)},
       {"max_seqlen_q max_seq_len_q max_q", at.longest},
       {"max_seqlen_k max_seqlen_kv max_seq_len_k max_k", second(at.longest)},
-      {"seqused_k", at.used},
-      {"block_table block_table_ page_table", at.pages},
+      {"seqused_q seqused_k sequed_q sequed_k seqlen_k", at.used},
+      {"block_table block_table_ block_tables page_table", at.pages},
       {"attention_chunk", at.chunk},
       {"causal is_causal", at.causal},
       {"window_size_left window_left", at.window},
       {"window_size_right window_right", second(at.window)},
+      {"qv q_v", at.value_query},
       {"mask_mod block_sparse_tensors gather_kv_indices", at.mask_program},
   });
   for (const auto& [names, place] : known) {
@@ -162,6 +166,7 @@ inline constexpr AttentionPlaces named_attention{.query = 0,
                                                  .chunk = 9,
                                                  .causal = 10,
                                                  .window = 11,
+                                                 .value_query = 14,
                                                  .mask_program = 13,
                                                  .bottom_right = true};
 consteval AttentionPlaces backward_of(AttentionPlaces at) {

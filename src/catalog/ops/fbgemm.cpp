@@ -1,32 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GEMMs of FBGEMM's GenAI operators and of MSLK, which has the same: input [m, k], weight [n, k];
-// results are bf16.
+// GEMMs of FBGEMM's GenAI operators and of MSLK, which took them over: input [m, k], weight [n, k];
+// results have two bytes per element.
 #include "matmul_cost.h"
 
+#include <algorithm>
 #include <array>
 
 namespace flopmeter {
 namespace {
 
-/// One product: rows of the input times a weight, or a weight per group or batch.
-std::optional<OpCost> product(const Arg& x, const Arg& w, WideInt packing) {
-  if (!x.is_tensor() || !w.is_tensor() || x.rank < 2 || w.rank < 2) return std::nullopt;
-  const WideInt rows = x.elements() / std::max<std::int64_t>(x[-1], 1);
-  const WideInt results = rows * w[-2];
-  const Flops work = {2 * results * x[-1] * packing};
+std::optional<OpCost> product(
+    const Arg& x, const Arg& w, WideInt rows, WideInt columns, WideInt k) {
+  const WideInt results = rows * columns;
+  const Flops work = {2 * results * k};
   return OpCost{.executed = work,
                 .model = work,
                 .bytes = {(x.elements() * x.bits() + w.elements() * w.bits()) / 8 + results * 2}};
 }
 
+/// Rows of the input times a weight, or a weight per group or batch.
+std::optional<OpCost> rows_times_weight(const Arg& x, const Arg& w, WideInt packing) {
+  if (!x.is_tensor() || !w.is_tensor() || x.rank < 2 || w.rank < 2) return std::nullopt;
+  const WideInt rows = x.elements() / std::max<std::int64_t>(x[-1], 1);
+  return product(x, w, rows, w[-2], x[-1] * packing);
+}
+
 std::optional<OpCost> dense(const OpCall& call) {
-  return product(call.arg(0), call.arg(1), 1);
+  return rows_times_weight(call.arg(0), call.arg(1), 1);
 }
 
 /// fp4: two elements in a byte along k.
 std::optional<OpCost> packed(const OpCall& call) {
-  return product(call.arg(0), call.arg(1), 2);
+  return rows_times_weight(call.arg(0), call.arg(1), 2);
+}
+
+/// Groups cut m, n, or k, as in torch._grouped_mm; `k_first`: the weight is [k, n].
+std::optional<OpCost> grouped_product(const OpCall& call, bool k_first, WideInt packing) {
+  const Arg x = call.arg(0);
+  const Arg w = call.arg(1);
+  if (!x.is_tensor() || !w.is_tensor() || x.rank < 2 || w.rank < 2) return std::nullopt;
+  const WideInt groups = x.rank == 3 && w.rank == 3 ? x[0] : 1;
+  return product(x, w, groups * x[-2], w[k_first ? -1 : -2], x[-1] * packing);
+}
+
+template <bool k_first>
+std::optional<OpCost> grouped(const OpCall& call) {
+  return grouped_product(call, k_first, 1);
+}
+
+std::optional<OpCost> packed_grouped(const OpCall& call) {
+  return grouped_product(call, true, 2);
+}
+
+/// [rows, n] and [rows, k], whose rows are cut into groups.
+std::optional<OpCost> weight_gradient(const OpCall& call) {
+  const Arg x = call.arg(0);
+  const Arg w = call.arg(1);
+  if (!x.is_tensor(2) || !w.is_tensor(2)) return std::nullopt;
+  return product(x, w, x[1], w[1], x[0]);
 }
 
 /// A list of inputs and a list of weights.
@@ -38,7 +70,7 @@ std::optional<OpCost> lists(const OpCall& call) {
   if (xs.rank == 0) return std::nullopt;
   OpCost sum{};
   for (int i = 0; i < xs.rank; ++i) {
-    const auto one = product(xs.items[i], ws.items[i], 1);
+    const auto one = rows_times_weight(xs.items[i], ws.items[i], 1);
     if (!one) return std::nullopt;
     sum.executed.value += one->executed.value;
     sum.model.value += one->model.value;
@@ -47,113 +79,160 @@ std::optional<OpCost> lists(const OpCall& call) {
   return sum;
 }
 
-constexpr std::array rules = {
-    OpRule{.name = "fbgemm::f8f8bf16", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_rowwise", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_rowwise_batched", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_tensorwise", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_blockwise", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_cublas", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_lite", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_groupwise", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_rowwise_grouped_stacked", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_rowwise_grouped_mm", .flop_cost = dense},
-    OpRule{.name = "fbgemm::bf16bf16bf16_grouped_stacked", .flop_cost = dense},
-    OpRule{.name = "fbgemm::bf16bf16bf16_grouped_mm", .flop_cost = dense},
-    OpRule{.name = "fbgemm::mx8mx8bf16", .flop_cost = dense},
-    OpRule{.name = "fbgemm::mx8mx8bf16_grouped_mm", .flop_cost = dense},
-    OpRule{.name = "fbgemm::i8i8bf16", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8i4bf16_rowwise", .flop_cost = dense},
-    OpRule{.name = "fbgemm::bf16i4bf16_rowwise", .flop_cost = dense},
-    OpRule{.name = "fbgemm::f8f8bf16_rowwise_grouped", .flop_cost = lists},
-    OpRule{.name = "fbgemm::bf16bf16bf16_grouped", .flop_cost = lists},
-    OpRule{.name = "fbgemm::f4f4bf16", .flop_cost = packed, .compute_dtype = Dtype::fp4},
-    OpRule{.name = "mslk::f8f8bf16", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_rowwise", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_rowwise_batched", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_tensorwise", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_blockwise", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_cublas", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_lite", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_groupwise", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_rowwise_grouped_stacked", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_rowwise_grouped_mm", .flop_cost = dense},
-    OpRule{.name = "mslk::bf16bf16bf16_grouped_stacked", .flop_cost = dense},
-    OpRule{.name = "mslk::bf16bf16bf16_grouped_mm", .flop_cost = dense},
-    OpRule{.name = "mslk::mx8mx8bf16", .flop_cost = dense},
-    OpRule{.name = "mslk::mx8mx8bf16_grouped_mm", .flop_cost = dense},
-    OpRule{.name = "mslk::i8i8bf16", .flop_cost = dense},
-    OpRule{.name = "mslk::f8i4bf16_rowwise", .flop_cost = dense},
-    OpRule{.name = "mslk::bf16i4bf16_rowwise", .flop_cost = dense},
-    OpRule{.name = "mslk::f8f8bf16_rowwise_grouped", .flop_cost = lists},
-    OpRule{.name = "mslk::bf16bf16bf16_grouped", .flop_cost = lists},
-    OpRule{.name = "mslk::f4f4bf16", .flop_cost = packed, .compute_dtype = Dtype::fp4},
+/// "space::op"
+template <ParameterNames space, ParameterNames op>
+constexpr auto joined_name = [] {
+  std::array<char, space.text.size() + op.text.size()> text{};
+  auto* end = std::copy_n(space.text.begin(), space.text.size() - 1, text.begin());
+  *end++ = ':';
+  *end++ = ':';
+  std::copy_n(op.text.begin(), op.text.size() - 1, end);
+  return text;
+}();
+template <ParameterNames space, ParameterNames op>
+constexpr std::string_view name{joined_name<space, op>.data(), joined_name<space, op>.size()};
+
+/// The rows of dynamic groups are on the device; the layout of the other unknown ones is not
+/// documented.
+template <ParameterNames space>
+constexpr std::array rules_of = {
+    OpRule{.name = name<space, "f8f8bf16">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_rowwise">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_out">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_preshuffle">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8f16_rowwise">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8f16_rowwise_preshuffle">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_batched">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_grouped_stacked">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_tensorwise">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_blockwise">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_cublas">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_lite">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_groupwise">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_groupwise_grouped">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_groupwise_grouped_preshuffle">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16bf16bf16_grouped_stacked">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16bf16bf16_grouped_grad">, .flop_cost = dense},
+    OpRule{.name = name<space, "i8i8bf16">, .flop_cost = dense},
+    OpRule{.name = name<space, "i8i8bf16_dynamic">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8i4bf16_rowwise">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8i4bf16_shuffled">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8i4bf16_shuffled_grouped">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16i4bf16_rowwise">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16i4bf16_rowwise_batched">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16i4bf16_shuffled">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16i4bf16_shuffled_batched">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16i4bf16_shuffled_grouped">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16_fast_gemv">, .flop_cost = dense},
+    OpRule{.name = name<space, "bf16fp8bf16_fast_gemv">, .flop_cost = dense},
+    OpRule{.name = name<space, "fp8fp8bf16_fast_gemv">, .flop_cost = dense},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_grouped_mm">, .flop_cost = grouped<false>},
+    OpRule{.name = name<space, "mx8mx8bf16_grouped_mm">, .flop_cost = grouped<true>},
+    OpRule{.name = name<space, "bf16bf16bf16_grouped_wgrad">, .flop_cost = weight_gradient},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_grouped">, .flop_cost = lists},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_grouped_cat">, .flop_cost = lists},
+    OpRule{.name = name<space, "bf16bf16bf16_grouped">, .flop_cost = lists},
+    OpRule{.name = name<space, "bf16bf16bf16_grouped_cat">, .flop_cost = lists},
+    OpRule{.name = name<space, "f4f4bf16">, .flop_cost = packed, .compute_dtype = Dtype::fp4},
+    OpRule{.name = name<space, "f4f4bf16_grouped_stacked">,
+           .flop_cost = packed,
+           .compute_dtype = Dtype::fp4},
+    OpRule{.name = name<space, "f4f4bf16_grouped_mm">,
+           .flop_cost = packed_grouped,
+           .compute_dtype = Dtype::fp4},
+    OpRule{.name = name<space, "bf16bf16bf16_grouped_dynamic">, .flop_cost = unknown_cost},
+    OpRule{.name = name<space, "f8f8bf16_rowwise_grouped_dynamic">, .flop_cost = unknown_cost},
+    OpRule{.name = name<space, "f8f8bf16_conv">, .flop_cost = unknown_cost},
+    OpRule{.name = name<space, "f4f4bf16_ultra_grouped_mm">, .flop_cost = unknown_cost},
+    OpRule{.name = name<space, "mx8mx4bf16">, .flop_cost = unknown_cost},
+    OpRule{.name = name<space, "mx8mx6bf16">, .flop_cost = unknown_cost},
+    OpRule{.name = name<space, "mx8mx4bf16_grouped_mm">, .flop_cost = unknown_cost},
+    OpRule{.name = name<space, "bf16x9_gemm">, .flop_cost = unknown_cost},
 };
 
-// ten rows of three, four outputs: 2 * 10 * 3 * 4 FLOPs
-constexpr OpExample worked(std::string_view op, std::string_view call, WideInt bytes) {
-  return {.op = op, .call = call, .executed = 240, .model = 240, .bytes = bytes};
+constexpr OpExample worked(std::string_view op,
+                           std::string_view call,
+                           WideInt bytes,
+                           WideInt flops) {
+  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = bytes};
 }
 
-constexpr std::array examples = {
-    worked("fbgemm::f8f8bf16", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::f8f8bf16_rowwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::f8f8bf16_rowwise_batched", "fp8[2,5,3] fp8[2,4,3]", 134),
-    worked("fbgemm::f8f8bf16_tensorwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::f8f8bf16_blockwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::f8f8bf16_cublas", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::f8f8bf16_lite", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::f8f8bf16_groupwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::f8f8bf16_rowwise_grouped_stacked", "fp8[10,3] fp8[5,4,3]", 170),
-    worked("fbgemm::f8f8bf16_rowwise_grouped_mm", "fp8[10,3] fp8[5,4,3]", 170),
-    worked("fbgemm::bf16bf16bf16_grouped_stacked", "bf16[10,3] bf16[5,4,3]", 260),
-    worked("fbgemm::bf16bf16bf16_grouped_mm", "bf16[10,3] bf16[5,4,3]", 260),
-    worked("fbgemm::mx8mx8bf16", "fp8[10,3] fp8[4,3]", 122),
-    worked("fbgemm::mx8mx8bf16_grouped_mm", "fp8[10,3] fp8[5,4,3]", 170),
-    worked("fbgemm::i8i8bf16", "int8[10,3] int8[4,3]", 122),
-    worked("fbgemm::f8i4bf16_rowwise", "fp8[10,3] int8[4,2]", 118),
-    worked("fbgemm::bf16i4bf16_rowwise", "bf16[10,3] int8[4,2]", 148),
-    worked("fbgemm::f8f8bf16_rowwise_grouped", "{fp8[7,3] fp8[3,3]} {fp8[4,3] fp8[4,3]}", 134),
-    worked("fbgemm::bf16bf16bf16_grouped", "{bf16[7,3] bf16[3,3]} {bf16[4,3] bf16[4,3]}", 188),
-    // two elements of four bits in a byte: 2 * 10 * 6 * 4
-    OpExample{.op = "fbgemm::f4f4bf16",
-              .call = "int8[10,3] int8[4,3]",
-              .executed = 480,
-              .model = 480,
-              .bytes = 122},
-    worked("mslk::f8f8bf16", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::f8f8bf16_rowwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::f8f8bf16_rowwise_batched", "fp8[2,5,3] fp8[2,4,3]", 134),
-    worked("mslk::f8f8bf16_tensorwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::f8f8bf16_blockwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::f8f8bf16_cublas", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::f8f8bf16_lite", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::f8f8bf16_groupwise", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::f8f8bf16_rowwise_grouped_stacked", "fp8[10,3] fp8[5,4,3]", 170),
-    worked("mslk::f8f8bf16_rowwise_grouped_mm", "fp8[10,3] fp8[5,4,3]", 170),
-    worked("mslk::bf16bf16bf16_grouped_stacked", "bf16[10,3] bf16[5,4,3]", 260),
-    worked("mslk::bf16bf16bf16_grouped_mm", "bf16[10,3] bf16[5,4,3]", 260),
-    worked("mslk::mx8mx8bf16", "fp8[10,3] fp8[4,3]", 122),
-    worked("mslk::mx8mx8bf16_grouped_mm", "fp8[10,3] fp8[5,4,3]", 170),
-    worked("mslk::i8i8bf16", "int8[10,3] int8[4,3]", 122),
-    worked("mslk::f8i4bf16_rowwise", "fp8[10,3] int8[4,2]", 118),
-    worked("mslk::bf16i4bf16_rowwise", "bf16[10,3] int8[4,2]", 148),
-    worked("mslk::f8f8bf16_rowwise_grouped", "{fp8[7,3] fp8[3,3]} {fp8[4,3] fp8[4,3]}", 134),
-    worked("mslk::bf16bf16bf16_grouped", "{bf16[7,3] bf16[3,3]} {bf16[4,3] bf16[4,3]}", 188),
-    // two elements of four bits in a byte: 2 * 10 * 6 * 4
-    OpExample{.op = "mslk::f4f4bf16",
-              .call = "int8[10,3] int8[4,3]",
-              .executed = 480,
-              .model = 480,
-              .bytes = 122},
+// ten rows of three, four outputs: 2 * 10 * 3 * 4 FLOPs; two elements of four bits in a byte: 2 *
+// 10 * 6 * 4
+template <ParameterNames space>
+constexpr std::array examples_of = {
+    worked(name<space, "f8f8bf16">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_rowwise">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_rowwise_out">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_rowwise_preshuffle">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8f16_rowwise">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8f16_rowwise_preshuffle">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_rowwise_batched">, "fp8[2,5,3] fp8[2,4,3]", 134, 240),
+    worked(name<space, "f8f8bf16_rowwise_grouped_stacked">, "fp8[10,3] fp8[5,4,3]", 170, 240),
+    worked(name<space, "f8f8bf16_tensorwise">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_blockwise">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_cublas">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_lite">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_groupwise">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_groupwise_grouped">, "fp8[10,3] fp8[5,4,3]", 170, 240),
+    worked(name<space, "f8f8bf16_groupwise_grouped_preshuffle">, "fp8[10,3] fp8[5,4,3]", 170, 240),
+    worked(name<space, "bf16bf16bf16_grouped_stacked">, "bf16[10,3] bf16[5,4,3]", 260, 240),
+    worked(name<space, "bf16bf16bf16_grouped_grad">, "bf16[10,3] bf16[5,4,3]", 260, 240),
+    worked(name<space, "i8i8bf16">, "int8[10,3] int8[4,3]", 122, 240),
+    worked(name<space, "i8i8bf16_dynamic">, "int8[10,3] int8[4,3]", 122, 240),
+    worked(name<space, "f8i4bf16_rowwise">, "fp8[10,3] int8[4,2]", 118, 240),
+    worked(name<space, "f8i4bf16_shuffled">, "fp8[10,3] int8[4,2]", 118, 240),
+    worked(name<space, "f8i4bf16_shuffled_grouped">, "fp8[10,3] int8[5,4,2]", 150, 240),
+    worked(name<space, "bf16i4bf16_rowwise">, "bf16[10,3] int8[4,2]", 148, 240),
+    worked(name<space, "bf16i4bf16_rowwise_batched">, "bf16[2,5,3] int8[2,4,2]", 156, 240),
+    worked(name<space, "bf16i4bf16_shuffled">, "bf16[10,3] int8[4,2]", 148, 240),
+    worked(name<space, "bf16i4bf16_shuffled_batched">, "bf16[2,5,3] int8[2,4,2]", 156, 240),
+    worked(name<space, "bf16i4bf16_shuffled_grouped">, "bf16[10,3] int8[5,4,2]", 180, 240),
+    worked(name<space, "bf16_fast_gemv">, "bf16[10,3] bf16[4,3]", 164, 240),
+    worked(name<space, "bf16fp8bf16_fast_gemv">, "bf16[10,3] fp8[4,3]", 152, 240),
+    worked(name<space, "fp8fp8bf16_fast_gemv">, "fp8[10,3] fp8[4,3]", 122, 240),
+    worked(name<space, "f8f8bf16_rowwise_grouped_mm">, "fp8[10,3] fp8[5,4,3]", 170, 240),
+    worked(name<space, "f8f8bf16_rowwise_grouped_mm">, "fp8[5,10,3] fp8[4,3]", 242, 240),
+    worked(name<space, "mx8mx8bf16_grouped_mm">, "fp8[10,3] fp8[5,3,4]", 170, 240),
+    worked(name<space, "mx8mx8bf16_grouped_mm">, "fp8[10,3] fp8[3,4]", 122, 240),
+    worked(name<space, "bf16bf16bf16_grouped_wgrad">, "bf16[10,4] bf16[10,3]", 164, 240),
+    worked(name<space, "f8f8bf16_rowwise_grouped">,
+           "{fp8[7,3] fp8[3,3]} {fp8[4,3] fp8[4,3]}",
+           134,
+           240),
+    worked(name<space, "f8f8bf16_rowwise_grouped_cat">,
+           "{fp8[7,3] fp8[3,3]} {fp8[4,3] fp8[4,3]}",
+           134,
+           240),
+    worked(name<space, "bf16bf16bf16_grouped">,
+           "{bf16[7,3] bf16[3,3]} {bf16[4,3] bf16[4,3]}",
+           188,
+           240),
+    worked(name<space, "bf16bf16bf16_grouped_cat">,
+           "{bf16[7,3] bf16[3,3]} {bf16[4,3] bf16[4,3]}",
+           188,
+           240),
+    worked(name<space, "f4f4bf16">, "int8[10,3] int8[4,3]", 122, 480),
+    worked(name<space, "f4f4bf16_grouped_stacked">, "int8[10,3] int8[5,4,3]", 170, 480),
+    worked(name<space, "f4f4bf16_grouped_mm">, "int8[10,3] int8[5,3,4]", 170, 480),
 };
+
+template <class T, std::size_t size>
+constexpr std::array<T, 2 * size> both(const std::array<T, size>& first,
+                                       const std::array<T, size>& second) {
+  std::array<T, 2 * size> all{};
+  std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), all.begin()));
+  return all;
+}
+constexpr std::array rules = both(rules_of<"fbgemm">, rules_of<"mslk">);
+constexpr std::array examples = both(examples_of<"fbgemm">, examples_of<"mslk">);
 
 }  // namespace
 
 extern constinit const OpFamily op_fbgemm{
     .name = "fbgemm",
     .help = "2 m n k; grouped: 2 x routed rows x n x k",
-    .source = "fbgemm_gpu/experimental/gen_ai: schemas of the quantize and gemm operators",
+    .source = "schemas and shape checks of fbgemm_gpu/experimental/gen_ai 1.4 and MSLK",
     .rules = rules,
     .examples = examples};
 

@@ -32,7 +32,7 @@ consteval CallLayout release(int arguments, At at) {
                      place(at.window),
                      second(at.window),
                      -1,
-                     -1,
+                     place(at.value_query),
                      -1}};
 }
 
@@ -45,12 +45,12 @@ constexpr std::array forward_2 = {
 constexpr std::array packed_forward_2 = {
     release(14, {.starts = 4, .longest = 6, .causal = 11}),
     release(16, {.starts = 4, .longest = 6, .causal = 11, .window = 12}),
-    release(17, {.starts = 4, .longest = 7, .causal = 12, .window = 13}),
-    release(18, {.starts = 4, .longest = 8, .causal = 13, .window = 14}),
-    release(19, {.starts = 4, .longest = 9, .pages = 7, .causal = 14, .window = 15}),
-    release(20, {.starts = 4, .longest = 9, .pages = 7, .causal = 14, .window = 15}),
-    release(21, {.starts = 4, .longest = 10, .pages = 8, .causal = 15, .window = 16}),
-    release(22, {.starts = 4, .longest = 10, .pages = 8, .causal = 15, .window = 16}),
+    release(17, {.starts = 4, .longest = 7, .used = 6, .causal = 12, .window = 13}),
+    release(18, {.starts = 4, .longest = 8, .used = 6, .causal = 13, .window = 14}),
+    release(19, {.starts = 4, .longest = 9, .used = 6, .pages = 7, .causal = 14, .window = 15}),
+    release(20, {.starts = 4, .longest = 9, .used = 6, .pages = 7, .causal = 14, .window = 15}),
+    release(21, {.starts = 4, .longest = 10, .used = 6, .pages = 8, .causal = 15, .window = 16}),
+    release(22, {.starts = 4, .longest = 10, .used = 6, .pages = 8, .causal = 15, .window = 16}),
 };
 constexpr std::array backward_2 = {
     release(13, {.query = 1, .causal = 11}),
@@ -68,17 +68,27 @@ constexpr std::array packed_backward_2 = {
     release(23, {.query = 1, .starts = 9, .longest = 12, .causal = 17, .window = 18}),
     release(24, {.query = 1, .starts = 9, .longest = 12, .causal = 17, .window = 18}),
 };
+// Two releases with 31 arguments differ.
+constexpr At forward_3_at{.starts = 7,
+                          .longest = 12,
+                          .used = 11,
+                          .pages = 14,
+                          .causal = 24,
+                          .window = 25,
+                          .value_query = 5};
+consteval At with(At at, int causal, int chunk) {
+  at.causal = causal;
+  at.window = causal + 1;
+  at.chunk = chunk;
+  return at;
+}
 constexpr std::array forward_3 = {
-    release(34,
-            {.starts = 7,
-             .longest = 12,
-             .used = 11,
-             .pages = 14,
-             .chunk = 27,
-             .causal = 24,
-             .window = 25}),
+    release(32, with(forward_3_at, 23, -1)),
+    release(33, with(forward_3_at, 24, -1)),
+    release(34, with(forward_3_at, 24, 27)),
 };
 constexpr std::array backward_3 = {
+    release(23, {.query = 1, .starts = 9, .longest = 13, .used = 12, .causal = 16, .window = 17}),
     release(22, {.query = 1, .starts = 9, .longest = 13, .used = 12, .causal = 16, .window = 17}),
 };
 
@@ -120,6 +130,7 @@ constexpr std::array rules = {
                               .chunk = 27,
                               .causal = 24,
                               .window = 25,
+                              .value_query = 5,
                               .bottom_right = true}>("flash_attn_3::fwd"),
     library_attention_rule<At{.query = 1,
                               .starts = 9,

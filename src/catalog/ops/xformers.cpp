@@ -10,11 +10,19 @@ namespace {
 using At = AttentionPlaces;
 
 /// ROCm's composable kernels; the mask type is 0 for none, 1 aligned at the first key, 2 at the
-/// last.
-constexpr At ck_forward{.query = 0, .mask = 3, .starts = 4, .longest = 6, .causal = 8};
+/// last.  A window is not supported, as chunks are not.
+constexpr At ck_forward{.query = 0,
+                        .mask = 3,
+                        .starts = 4,
+                        .longest = 6,
+                        .used = 9,
+                        .pages = 11,
+                        .chunk = 10,
+                        .causal = 8};
 constexpr int ck_place(std::string_view parameter) {
   return place_in_list(
-      "query key value attn_bias seqstart_q seqstart_k max_seqlen_q max_seqlen_k custom_mask_type",
+      "query key value attn_bias seqstart_q seqstart_k max_seqlen_q max_seqlen_k custom_mask_type "
+      "seqlen_k window_size block_tables",
       parameter);
 }
 constexpr At ck_backward = backward_of(ck_forward);
