@@ -3,6 +3,7 @@
 
 #include <flopmeter/counting/adapter.h>
 
+#include <algorithm>
 #include <array>
 
 namespace flopmeter {
@@ -112,14 +113,36 @@ FlopmeterArg CallArguments::read_extents(PyObject* sizes) {
   return arg;
 }
 
-/// An object that is not a tensor and has a method size().
-FlopmeterArg CallArguments::read_sized(PyObject* object) noexcept {
-  PyObject* sizes = PyObject_CallMethod(object, "size", nullptr);
+/// The logical extents of an fp4 tensor without row-wise data: its column-wise data is transposed,
+/// with two elements in a byte.  Its method size() would print a warning.
+FlopmeterArg CallArguments::read_columnwise(PyObject* object) {
+  PyObject* data = PyObject_GetAttrString(object, "_columnwise_data");
+  PyObject* sizes = data == nullptr ? nullptr : PyObject_CallMethod(data, "size", nullptr);
+  Py_XDECREF(data);
   if (sizes == nullptr) return {};
   FlopmeterArg arg{};
-  if (PyTuple_Check(sizes) || PyList_Check(sizes)) arg = read_extents(sizes);
+  if (PyTuple_Check(sizes)) arg = read_extents(sizes);
   Py_DECREF(sizes);
+  if (arg.rank > 0) {
+    auto& values = values_.front();
+    values.back() *= 2;
+    std::rotate(values.begin(), values.begin() + 1, values.end());
+  }
+  return arg;
+}
+
+/// An object that is not a tensor and has a method size().
+FlopmeterArg CallArguments::read_sized(PyObject* object) {
   const int dtype = quantized_dtype(object);
+  FlopmeterArg arg{};
+  if (dtype == FLOPMETER_FP4 && !has(object, "_rowwise_data")) {
+    arg = read_columnwise(object);
+  } else {
+    PyObject* sizes = PyObject_CallMethod(object, "size", nullptr);
+    if (sizes == nullptr) return {};
+    if (PyTuple_Check(sizes) || PyList_Check(sizes)) arg = read_extents(sizes);
+    Py_DECREF(sizes);
+  }
   arg.dtype = static_cast<std::uint8_t>(dtype < 0 ? FLOPMETER_OTHER_DTYPE : dtype);
   arg.kind = FLOPMETER_TENSOR;
   return arg;

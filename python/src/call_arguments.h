@@ -20,11 +20,12 @@ class CallArguments {
  public:
   static constexpr std::size_t most = 40;
 
-  /// `place` is the position at which the rule reads the object.
+  /// `place` is the position at which the rule reads the object; several objects may have one, and
+  /// those that are absent leave it to the others.
   void set(std::size_t place, PyObject* object) noexcept {
     if (place >= most) return;
     while (count_ <= place) args_[count_++] = {};
-    args_[place] = read(object);
+    if (object != Py_None) args_[place] = read(object);
   }
   [[nodiscard]] const FlopmeterArg* data() const { return args_.data(); }
   [[nodiscard]] std::size_t size() const { return count_; }
@@ -36,7 +37,8 @@ class CallArguments {
 
  private:
   FlopmeterArg read_tensor(PyObject* tensor) noexcept;
-  FlopmeterArg read_sized(PyObject* object) noexcept;
+  FlopmeterArg read_columnwise(PyObject* object);
+  FlopmeterArg read_sized(PyObject* object);
   FlopmeterArg read_sequence(PyObject* sequence);
   FlopmeterArg read_extents(PyObject* sizes);
 

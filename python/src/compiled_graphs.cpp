@@ -83,7 +83,7 @@ class GraphCalls {
       if (rule != nullptr && rule->place_of != nullptr && position < parameters.size())
         place = rule->place_of(parameters[position]);
       ++position;
-      if (place < 0) continue;
+      if (place < 0 || each.is_none()) continue;
       const auto at = static_cast<std::size_t>(place);
       if (call.args.size() <= at) call.args.resize(at + 1);
       call.args[at] = read(each);

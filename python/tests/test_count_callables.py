@@ -84,7 +84,7 @@ def test_packed_sequences_are_an_upper_bound(stub):
 
 
 def test_keywords_and_defaults_of_python_functions(stub):
-    def _flash_attn_fwd(q, k, v, softmax_scale=None, causal=False, window_size_left=None, window_size_right=None, mask_mod=None):
+    def _flash_attn_fwd(q, k, v, softmax_scale=None, causal=False, window_size_left=None, window_size_right=None, mask_mod=None, **_more):
         return unseen()
 
     _flash_attn_fwd.compile_cache = {}
@@ -96,8 +96,11 @@ def test_keywords_and_defaults_of_python_functions(stub):
     assert c.hardware_flops == 24 * PAIR
     assert c.bounded_flops == 0
     with flopmeter.count() as c:
-        interface._flash_attn_fwd(q, k, v, mask_mod=lambda *_: True)
+        interface._flash_attn_fwd(q, k, v, mask_mod=lambda *_: True, block_sparse_tensors=None, gather_kv_indices=None)
     assert c.hardware_flops == c.bounded_flops == 30 * PAIR
+    with flopmeter.count() as c:
+        interface._flash_attn_fwd(q, k, v, qv=torch.randn(2, 3, 4, 6))  # also multiplies the values
+    assert (c.hardware_flops, len(c.unsupported)) == (0, 1)
 
 
 class Quantized:
@@ -113,7 +116,7 @@ class Quantized:
 
 @pytest.mark.parametrize(
     ("operands", "dtype"),
-    [({}, "bf16"), ({"_fp8_dtype": "kFloat8E4M3"}, "fp8"), ({"_fp4_dtype": "kFloat4E2M1"}, "fp4")],
+    [({}, "bf16"), ({"_fp8_dtype": "kFloat8E4M3"}, "fp8"), ({"_fp4_dtype": "kFloat4E2M1", "_rowwise_data": ()}, "fp4")],
 )
 def test_transformer_engine_gemm_by_dtype(stub, operands, dtype):
     te = stub("transformer_engine_torch", generic_gemm=unseen)
@@ -126,6 +129,19 @@ def test_transformer_engine_gemm_by_dtype(stub, operands, dtype):
         te.generic_gemm(tensor(4, 3), False, tensor(2, 5, 4), False, None)  # gradient of the input
         te.generic_gemm(tensor(10, 3), False, tensor(10, 4), True, None)  # gradient of the weight
     assert c.by_dtype == {dtype: 3 * 2 * 10 * 3 * 4}
+
+
+def test_transformer_engine_fp4_tensors_without_rowwise_data(stub):
+    class Columnwise(Quantized):
+        def size(self):
+            raise AssertionError("size() of such a tensor prints a warning")
+
+    te = stub("transformer_engine_torch", generic_gemm=unseen)
+    data = torch.empty(4, 5, dtype=torch.uint8)  # of [10, 4]: transposed, two elements in a byte
+    gradient = Columnwise(_fp4_dtype="kFloat4E2M1", _rowwise_data=None, _columnwise_data=data)
+    with flopmeter.count() as c:
+        te.generic_gemm(Quantized(10, 3, _fp4_dtype="kFloat4E2M1", _rowwise_data=()), False, gradient, True, None)
+    assert c.by_dtype == {"fp4": 2 * 10 * 3 * 4}
 
 
 def test_transformer_engine_grouped_gemm(stub):

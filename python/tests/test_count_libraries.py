@@ -49,6 +49,21 @@ def test_arguments_are_found_by_their_names(library):
     assert c.hardware_flops == FORWARD + 2 * 12 * 4 * 14
 
 
+@pytest.mark.parametrize("library", ["xformers_flash"], indirect=True)
+def test_one_of_several_optional_parameters_is_enough(library):
+    define(
+        library,
+        "flash_fwd(Tensor query, Tensor key, Tensor value, bool is_causal, Tensor? seqused_q, Tensor? seqused_k, Tensor? block_tables) -> Tensor",
+    )
+    lengths = torch.ones(2, dtype=torch.int32)
+    with flopmeter.count() as c:
+        torch.ops.xformers_flash.flash_fwd(*inputs(), True, lengths, None, None)
+    assert c.hardware_flops == c.bounded_flops == FORWARD
+    with flopmeter.count() as c:
+        torch.ops.xformers_flash.flash_fwd(*inputs(), True, None, None, lengths)
+    assert [each.op for each in c.unsupported] == ["xformers_flash::flash_fwd"]
+
+
 @pytest.mark.parametrize("library", ["_flash_attn_9e27194_dirty"], indirect=True)
 def test_attention_in_an_unknown_namespace_is_recognized(library):
     define(library, "fwd(Tensor q, Tensor k, Tensor v, Tensor? out, float p, float scale, bool is_causal, int window_size_left, int window_size_right) -> Tensor")

@@ -198,7 +198,9 @@ std::vector<FlopmeterArg> arranged(const std::vector<std::int32_t>& places,
     count = std::max(count, static_cast<std::size_t>(place + 1));
   std::vector<FlopmeterArg> result(count, no_arg());
   for (std::size_t i = 0; i < std::min(args.size(), places.size()); ++i) {
-    if (places[i] >= 0) result[static_cast<std::size_t>(places[i])] = args[i];
+    // Several parameters may have one place; those that are absent leave it to the others.
+    if (places[i] >= 0 && args[i].kind != FLOPMETER_NO_ARG)
+      result[static_cast<std::size_t>(places[i])] = args[i];
   }
   return result;
 }
