@@ -5,6 +5,7 @@
 #include <flopmeter/core/interpreter_time.h>
 #include <flopmeter/telemetry/loader_activity.h>
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utility>
@@ -17,7 +18,7 @@ constexpr std::int64_t memory_interval_ns = 100'000'000;
 }  // namespace
 
 void ProcessSampler::start() {
-  training_thread_ = gettid();
+  training_thread_ = static_cast<pid_t>(syscall(SYS_gettid));  // gettid() needs glibc 2.30
   host_load_.emplace(training_thread_);
   garbage_collection_ns().store(0, std::memory_order_relaxed);
 }
