@@ -31,7 +31,7 @@ Exit refuse(const Error& error) {
 Exit print(std::string_view text) {
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (written) return 0;
+  if (written || errno == EPIPE) return 0;  // a reader such as `head` has all it wants
   return refuse({ErrorCode::io_error,
                  std::string{"cannot write to standard output: "} + std::strerror(errno)});
 }

@@ -131,3 +131,9 @@ def test_output_that_cannot_be_written_is_a_failure():
     with open("/dev/full", "w") as full:
         done = subprocess.run([PROGRAM, "estimate", "llama-3-8b"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "standard output" in done.stderr
+
+
+def test_a_reader_that_has_enough_is_not_a_failure():
+    with subprocess.Popen([PROGRAM, "devices"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.wait() == 0 and process.stderr.read() == ""
