@@ -19,3 +19,11 @@ def as_float(value: Any) -> float | None:
         return float(value.item() if hasattr(value, "item") else value)
     except Exception:  # code of the user's type
         return None
+
+
+def as_count(value: Any) -> int | None:
+    """A number of steps that a framework states; None if it states none, such as -1 or infinity."""
+    try:
+        return int(value) if 0 < value < 2**31 else None
+    except Exception:  # not a number
+        return None

@@ -71,6 +71,10 @@ def test_flops_are_those_of_the_estimate(run):
         assert row["model_flops"] == expected + (masked if row["attention_pairs"] == "full" else 0)
 
 
+def test_the_planned_steps_are_known(run):
+    assert json.loads(open(f"{run[1].monitor.directory}/run.json").read())["total_steps"] == STEPS
+
+
 def test_the_stored_estimate_states_how_attention_ran(run):
     stored = json.loads(open(f"{run[1].monitor.directory}/run.json").read())
     assert stored["model_source"]["attention"] == "eager"

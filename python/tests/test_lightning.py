@@ -3,6 +3,7 @@
 
 import copy
 import csv
+import json
 import pickle
 import time
 
@@ -99,6 +100,7 @@ def test_a_trainer_is_monitored_with_gradient_accumulation(tmp_path):
     assert [row["loss"] for row in train] == pytest.approx(module.losses[ACCUMULATED - 1 :: ACCUMULATED])
     assert len(rows(callback)) == len(train) + len(rows(callback, "evaluation")) == 10
     assert [step for step, _ in logged(tmp_path, "loss")] == [1, 3, 5, 7]
+    assert json.loads((tmp_path / "perf_monitor" / "run.json").read_text())["total_steps"] == 8
     assert [step for step, mfu in logged(tmp_path, "perf/mfu") if 0 < mfu < 1] == [1, 3, 5, 7]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from transformers import TrainerCallback
 from transformers.trainer_callback import DefaultFlowCallback
 
-from flopmeter.integrations.kit import Integration, guarded
+from flopmeter.integrations.kit import Integration, as_count, guarded
 
 
 def _callers(frame: FrameType | None) -> Iterator[Any]:
@@ -34,7 +34,9 @@ class Callback(Integration, TrainerCallback):
         wrapped = next((each.model_wrapped for each in callers if hasattr(each, "model_wrapped")), model)
         if hasattr(wrapped, "_orig_mod"):
             model = wrapped  # compiled code calls no hooks of the module inside
-        self.start(args.output_dir, model=model, log_interval=max(1, int(state.logging_steps)))
+        self.start(
+            args.output_dir, model=model, log_interval=max(1, int(state.logging_steps)), total_steps=as_count(state.max_steps)
+        )
         if getattr(args, "eval_on_start", False):
             self.emit("evaluation_begin")
 

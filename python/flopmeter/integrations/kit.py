@@ -9,7 +9,7 @@ begins and ends, and ignores reports that do not fit.  An integration for a fram
 
     class Callback(kit.Integration):
         def on_start(self, trainer):
-            self.start(trainer.output_dir, model=trainer.model, log_interval=trainer.log_every)
+            self.start(trainer.output_dir, model=trainer.model, log_interval=trainer.log_every, total_steps=trainer.max_steps)
 
         def on_batch(self, trainer, batch):
             self.emit("batch_begin", batch=batch, step=trainer.step + 1, epoch=trainer.epoch)
@@ -52,9 +52,9 @@ from flopmeter.metrics import Window, perf_metrics
 from flopmeter.monitor import Monitor, StepSource
 from flopmeter.options import run_directory
 from flopmeter.torch.patch import Patch
-from flopmeter.values import as_float
+from flopmeter.values import as_count, as_float
 
-__all__ = ["Integration", "Monitor", "Patch", "StepSource", "Window", "as_float", "guarded", "log_once", "perf_metrics"]
+__all__ = ["Integration", "Monitor", "Patch", "StepSource", "Window", "as_count", "as_float", "guarded", "log_once", "perf_metrics"]
 
 
 class Integration:

@@ -15,7 +15,7 @@ except ImportError:  # the older package
     from pytorch_lightning.callbacks import Callback as _Base  # type: ignore[assignment]
 
 from flopmeter.batch import combined, inspect
-from flopmeter.integrations.kit import Integration, as_float, guarded, log_once
+from flopmeter.integrations.kit import Integration, as_count, as_float, guarded, log_once
 
 
 def _described(batch: Any, loaders: Any) -> Any:
@@ -38,6 +38,14 @@ def _reported(integration: Integration, activity: str, original: Callable[..., A
         integration.emit(f"{activity}_end")
 
 
+def _total_steps(trainer: Any, pl_module: Any) -> int | None:
+    try:
+        # Lightning counts the steps of all optimizers if the module calls them itself.
+        return as_count(trainer.estimated_stepping_batches) if pl_module.automatic_optimization else None
+    except Exception:  # it may ask loaders of the program for their length
+        return None
+
+
 class Callback(Integration, _Base):
     """Monitors a Trainer and logs perf/* to its loggers.
 
@@ -54,6 +62,7 @@ class Callback(Integration, _Base):
             model_hooks=False,
             step=trainer.fit_loop.epoch_loop._batches_that_stepped + 1,
             log_interval=max(1, trainer.log_every_n_steps),
+            total_steps=_total_steps(trainer, pl_module),
             rank=trainer.global_rank,
             world_size=trainer.world_size,
         )

@@ -19,6 +19,7 @@ from flopmeter.log import log_once
 from flopmeter.metrics import Window, perf_metrics
 from flopmeter.models import find_model
 from flopmeter.monitor import Monitor, StepSource
+from flopmeter.values import as_count
 
 # Several documents per sequence; the arguments do not contain their lengths.
 _PACKED = ("reset_attention_mask", "sft", "rl_use_sequence_packing", "use_packed_sequence")
@@ -147,6 +148,7 @@ class Loop:
             "attention": "eager" if getattr(args, "transformer_impl", "") == "local" else None,
             "mode": None if modules else "estimate",  # without the passes of the model, a count has no beginning and end
             "find_phases": bool(modules),
+            "total_steps": as_count(getattr(args, "train_iters", None)),
             "steps": StepSource(policy="framework", modules=tuple(modules), loader_hook=bool(modules)),
             **sizes,
         }

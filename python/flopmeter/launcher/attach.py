@@ -16,12 +16,30 @@ from flopmeter import lifetime
 from flopmeter.log import log_once
 from flopmeter.models import model_name
 from flopmeter.monitor import Monitor, StepSource
+from flopmeter.values import as_count
 
 
 def _loader_in_use() -> bool:
     """Whether a loader of torch gives batches now.  Looks at types only: attributes may run code of the program."""
     kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_BaseDataLoaderIter", None)
     return kind is not None and any(kind in type(each).__mro__ for each in gc.get_objects())
+
+
+def _steps_left() -> int | None:
+    """Steps that the Hugging Face Trainer or Lightning above this call plans; None in any other loop."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        kinds = {f"{each.__module__}.{each.__qualname__}" for each in type(caller).__mro__}
+        try:
+            if "transformers.trainer.Trainer" in kinds:
+                return as_count(caller.state.max_steps - caller.state.global_step)
+            if kinds & {"lightning.pytorch.trainer.trainer.Trainer", "pytorch_lightning.trainer.trainer.Trainer"}:
+                return as_count(caller.estimated_stepping_batches - caller.global_step)
+        except Exception:  # of a subclass in the program, or of another version
+            return None
+        frame = frame.f_back
+    return None
 
 
 def start(model: Any, on_model_lost: Callable[[], None], has_optimizer: bool = True) -> Monitor | None:
@@ -38,7 +56,7 @@ def start(model: Any, on_model_lost: Callable[[], None], has_optimizer: bool = T
         on_model_lost=on_model_lost,
         automatic=True,
     )
-    monitor = Monitor(model=model, steps=steps)
+    monitor = Monitor(model=model, steps=steps, total_steps=_steps_left())
     if not monitor.enabled:
         return None
     if monitor.rank == 0:

@@ -214,6 +214,17 @@ std::optional<double> StepTotals::goodput() const {
   return *productive_seconds / *run_seconds;
 }
 
+std::optional<Seconds> StepTotals::remaining(std::optional<std::int64_t> planned) const {
+  if (!planned || steps == 0) return std::nullopt;
+  double time = seconds;
+  for (const StepTag tag : {StepTag::evaluation, StepTag::checkpoint, StepTag::generation}) {
+    if (const auto found = other_tags.find(tag); found != other_tags.end())
+      time += found->second.seconds;
+  }
+  const auto left = static_cast<double>(std::max<std::int64_t>(*planned - last_step, 0));
+  return Seconds{left * time / static_cast<double>(steps)};
+}
+
 double StepTotals::token_share() const {
   return padded_tokens > 0
              ? static_cast<double>(tokens_with_padding_known) / static_cast<double>(padded_tokens)

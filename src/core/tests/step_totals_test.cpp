@@ -44,6 +44,24 @@ TEST(StepTotals, only_train_records_count_and_others_are_listed_by_tag) {
   EXPECT_DOUBLE_EQ(totals.other_tags.at(StepTag::compile).seconds, 10);
 }
 
+TEST(StepTotals, the_time_left_counts_evaluations_but_no_compilation) {
+  StepTotals totals;
+  EXPECT_FALSE(totals.remaining(10));
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    StepRecord record = train_step(1, 0.5);
+    record.step = step;
+    totals.add(record);
+  }
+  for (const StepTag tag : {StepTag::compile, StepTag::evaluation}) {
+    StepRecord record = train_step(2, 0.5);
+    record.tag = tag;
+    totals.add(record);
+  }
+  EXPECT_FALSE(totals.remaining(std::nullopt));
+  EXPECT_DOUBLE_EQ(totals.remaining(10)->value, 6 * 1.5);
+  EXPECT_DOUBLE_EQ(totals.remaining(3)->value, 0);
+}
+
 TEST(StepTotals, a_step_without_an_mfu_is_on_neither_side_of_the_ratio) {
   StepTotals totals;
   EXPECT_FALSE(totals.mfu());

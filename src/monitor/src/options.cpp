@@ -169,6 +169,7 @@ constexpr auto rows = std::to_array<OptionRow>({
     {"metrics_address", true, false, "serve /metrics on host:port, such as 127.0.0.1:9095", parse_text<&O::metrics_address>, show<&O::metrics_address>},
     {"overhead_budget", true, false, "maximum overhead, as a fraction of step time", parse_share, show<&O::overhead_budget>},
     {"run_id", true, false, "identifier of the run, shared by its ranks and restarts", parse_text<&O::run_id>, show<&O::run_id>},
+    {"total_steps", false, false, "number of the last step, for the estimated time left (0: unknown)", parse_count<&O::total_steps, 0>, show<&O::total_steps>},
     {"enabled", false, true, "monitor the run", parse_switch<&O::enabled>, show<&O::enabled>},
     {"memory", false, true, "record memory", parse_switch<&O::memory>, show<&O::memory>},
     {"gpu_metrics", false, true, "read power, clocks, and utilization from the GPU driver", parse_switch<&O::gpu_metrics>, show<&O::gpu_metrics>},

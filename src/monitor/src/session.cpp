@@ -121,6 +121,7 @@ void Monitor::Session::prepare_run() {
                    .devices_per_rank = connections_.devices,
                    .processors = set(static_cast<int>(std::thread::hardware_concurrency())),
                    .log_interval = options_.log_interval,
+                   .total_steps = set(options_.total_steps),
                    .model_source = connections_.model_source};
   run_.directory = choose_run_directory(options_.directory, world.size, environ, now);
   run_.rank = world.rank;

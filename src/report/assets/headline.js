@@ -5,6 +5,9 @@ const leadText = ({headline, verdict, findings}) => {
   return verdict + "." + (findings && findings.length ? " Largest finding: " + findings[0].summary + "." : "");
 };
 
+// Whether the run goes on, as far as its last record shows: only then is there an arrival.
+const isFresh = ({headline, written_unix}) => known(headline.last_unix) && written_unix - headline.last_unix < Math.max(60, 10 * (headline.step_seconds || 0));
+
 const showHead = data => {
   const {headline, run} = data;
   const span = known(headline.first_unix)
@@ -20,6 +23,8 @@ const showHead = data => {
     ["samples per second", text(headline.samples_per_second, value => value < 100 ? fixed(value, 2) : whole(value))],
     ["mean step", text(headline.step_seconds, duration)],
     ["train steps", whole(headline.train_steps)],
+    ["step", known(run.total_steps) ? `${whole(headline.last_step || 0)} of ${whole(run.total_steps)}` : "n/a"],
+    ["ETA", isFresh(data) ? text(headline.remaining_seconds, duration) : "n/a"],
     ["goodput", text(headline.goodput, percent)],
   ].filter(([, value]) => value !== "n/a");
   document.getElementById("head").replaceChildren(

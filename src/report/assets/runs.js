@@ -17,13 +17,16 @@ const matches = (run, words) => {
 };
 const ranksText = run => (run.ranks || run.world_size ? whole(run.ranks) : "n/a") + (run.silent_ranks ? ` (${whole(run.silent_ranks)} silent)` : "");
 
+const stepText = run => text(run.step, whole) + (known(run.total_steps) ? " / " + whole(run.total_steps) : "");
+const etaText = run => run.state === "live" ? text(run.remaining_seconds, duration) : "–";
+
 const runsView = () => {
   const chosen = new Set(kept("pick").split(",").filter(Boolean));
   const search = h("input", {type: "search", id: "search", placeholder: "Search runs ( / )", "aria-label": "search runs", value: kept("search")});
   const compare = h("a", {class: "button", hidden: ""}, "");
   const rows = h("tbody");
   const note = h("p", {class: "note"});
-  const columns = [["", ""], ["run", ""], ["state", ""], ["", "wide"], ["MFU", "r"], ["tokens/s", "r"], ["step", "r mid"], ["step time", "r mid"], ["device", "wide"], ["ranks", "r wide"], ["last step", "r wide"]];
+  const columns = [["", ""], ["run", ""], ["state", ""], ["", "wide"], ["MFU", "r"], ["tokens/s", "r"], ["step", "r mid"], ["step time", "r mid"], ["ETA", "r mid"], ["device", "wide"], ["ranks", "r wide"], ["last step", "r wide"]];
   let data = {runs: [], reading: 0};
   const showCompare = () => {
     compare.hidden = chosen.size < 2 || chosen.size > 8;
@@ -38,7 +41,7 @@ const runsView = () => {
     return h("tr", {}, [pick,
       h("span", {}, h("a", {href: "#/run/" + run.id, id: "run-" + run.id}, breakable(run.name.replaceAll("/", " / "))), h("small", {}, run.problem || run.model || "")),
       h("span", {class: "state " + run.state}, stateNames[run.state]), sparkline(run.sparkline), text(run.mfu, percent),
-      text(run.tokens_per_second, value => si(value)), text(run.step, whole), text(run.step_seconds, duration), run.device || "n/a", ranksText(run),
+      text(run.tokens_per_second, value => si(value)), stepText(run), text(run.step_seconds, duration), etaText(run), run.device || "n/a", ranksText(run),
       text(run.last_unix, unix => ago(data.now_unix - unix))].map((cell, i) => h("td", {class: columns[i][1], "data-name": columns[i][0]}, cell)));
   };
   const draw = () => {

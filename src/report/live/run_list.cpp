@@ -171,6 +171,8 @@ void RunList::summarize(ListedRun& run, double now) {
       .field("samples_per_second", all.samples_per_second())
       .field("step_seconds", all.step_seconds())
       .field("step", any ? std::optional{all.last_step} : std::nullopt)
+      .field("total_steps", about.total_steps)
+      .field("remaining_seconds", all.remaining(about.total_steps))
       .field("last_unix", any ? std::optional{all.last_unix} : std::nullopt)
       .field("looked_unix", now);
   write_sparkline(json, overview.timeline);

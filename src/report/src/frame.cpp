@@ -83,7 +83,9 @@ Lines Painter::head() const {
   std::vector<std::string> facts;
   if (mfu.value_or(0) > 1) facts.emplace_back("above the peak");
   facts.push_back("last " + std::to_string(all_.steps) + " steps");
-  facts.push_back("step " + grouped(all_.last_step));
+  facts.push_back("step " + grouped(all_.last_step) +
+                  (run.total_steps ? " of " + grouped(*run.total_steps) : ""));
+  if (const auto left = all_.remaining(run.total_steps)) facts.push_back("ETA " + duration(*left));
   if (const auto tokens = all_.tokens_per_second()) {
     facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s");
   } else if (const auto samples = all_.samples_per_second()) {

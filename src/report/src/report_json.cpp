@@ -49,7 +49,8 @@ void write_run(JsonWriter& json,
   json.field("world_size", about.world_size)
       .field("data_parallel", about.data_parallel)
       .field("devices_per_rank", about.devices_per_rank)
-      .field("log_interval", about.log_interval);
+      .field("log_interval", about.log_interval)
+      .field("total_steps", about.total_steps);
   json.key("device").begin_object();
   json.field("name", known(about.peaks.device)).field("source", known(about.peaks.source));
   json.key("peak_flops_per_second").begin_object();
@@ -110,6 +111,7 @@ void write_headline(JsonWriter& json,
       .field("step_seconds", all.step_seconds())
       .field("train_steps", all.steps)
       .field("last_step", any ? std::optional{all.last_step} : std::nullopt)
+      .field("remaining_seconds", all.remaining(about.total_steps))
       .field("first_unix", first_unix)
       .field("last_unix", any ? std::optional{all.last_unix} : std::nullopt)
       .field("goodput", all.goodput())

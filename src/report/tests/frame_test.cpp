@@ -65,6 +65,12 @@ TEST_P(GoldenFrame, equals_the_stored_one) {
 
 INSTANTIATE_TEST_SUITE_P(Widths, GoldenFrame, testing::Values(40, 80, 200));
 
+TEST_F(Frame, shows_the_planned_steps_and_the_time_left) {
+  steps(1);
+  run_.total_steps = 1000;
+  EXPECT_THAT(draw({120, 0})[1], HasSubstr("step 40 of 1,000  ETA "));
+}
+
 TEST_F(Frame, never_exceeds_its_size) {
   steps(4);
   for (std::size_t columns = 1; columns < 120; columns += 7) {

@@ -117,7 +117,9 @@ std::string to_json(const RunMetadata& run) {
       .field("expert_parallel", run.expert_parallel)
       .field("devices_per_rank", run.devices_per_rank)
       .end_object();
-  json.field("processors", run.processors).field("log_interval", run.log_interval);
+  json.field("processors", run.processors)
+      .field("log_interval", run.log_interval)
+      .field("total_steps", run.total_steps);
   json.key("model_source");
   write_json(json, run.model_source);
   json.end_object();
@@ -155,6 +157,7 @@ Result<RunMetadata> parse_run_metadata(std::string_view text) {
   }
   run.processors = json_count(*json, "processors");
   run.log_interval = json_count(*json, "log_interval");
+  run.total_steps = json_get<std::int64_t>(*json, "total_steps");
   if (const auto source = json_get<JsonElement>(*json, "model_source"))
     run.model_source = read_source(*source);
   return run;

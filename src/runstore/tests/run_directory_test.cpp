@@ -56,6 +56,7 @@ RunMetadata sample_metadata() {
   run.devices_per_rank = 1;
   run.processors = 64;
   run.log_interval = 10;
+  run.total_steps = 20'000'000'000;
   run.model_source = {.config = R"({"hidden_size":16,"nested":{"a":[1,2.5,null]}})",
                       .family = "llama",
                       .trainable = "all",
@@ -77,6 +78,7 @@ TEST(RunMetadata, reads_back_as_written) {
   EXPECT_EQ((*read).peaks.peak(Dtype::fp8), std::nullopt);
   EXPECT_EQ((*read).peaks.shapes.size(), 1U);
   EXPECT_EQ((*read).world_size, 12);
+  EXPECT_EQ((*read).total_steps, 20'000'000'000);
   EXPECT_EQ((*read).tensor_parallel, std::nullopt);
   EXPECT_EQ((*read).model_source.config, run.model_source.config);
   EXPECT_EQ((*read).model_source.mtp, false);

@@ -45,8 +45,8 @@ class ConsoleSink final : public Sink {
   Result<void> write(const StepRecord& record) override {
     const auto row = rows_.add(record);
     std::string text;
+    totals_.add(record);
     if (record.tag == StepTag::train) {
-      totals_.add(record);
       last_ = record;
       if (!std::exchange(started_, true)) append_line(text, start_text(record));
     }
@@ -128,7 +128,9 @@ class ConsoleSink final : public Sink {
   }
 
   void append_row(std::string& text, const IntervalRow& row) const {
-    std::string line = "step " + std::to_string(row.last.step);
+    const auto planned = run_.metadata.total_steps;
+    std::string line =
+        "step " + std::to_string(row.last.step) + (planned ? "/" + std::to_string(*planned) : "");
     const auto part = [&line](const std::string& more) { line.append(" | ").append(more); };
     if (row.last.loss) part("loss " + fixed(*row.last.loss, 4));
     part("MFU " + mfu_text(row.mfu, row.last) +
@@ -140,6 +142,7 @@ class ConsoleSink final : public Sink {
     if (row.tflops_per_device) part(si(*row.tflops_per_device * 1e12) + "FLOP/s");
     if (row.memory_gb) part(fixed(*row.memory_gb, 1) + " GiB");
     if (const std::string largest = overhead_text(row); !largest.empty()) part(largest);
+    if (const auto left = totals_.remaining(planned)) part("ETA " + duration(*left));
     append_line(text, line);
     if (run_.breakdown) append_phases(text, row);
     if (color_) color_mfu(text);

@@ -23,6 +23,7 @@ inline RunContext sample_run(const std::string& directory) {
   run.metadata.peaks.set(Dtype::bf16, {312e12});
   run.metadata.world_size = 8;
   run.metadata.data_parallel = 8;
+  run.metadata.total_steps = 1000;
   return run;
 }
 

@@ -49,6 +49,7 @@ struct RunMetadata {
   std::optional<int> devices_per_rank;
   std::optional<int> processors;  ///< that rank 0 may use
   std::optional<int> log_interval;
+  std::optional<std::int64_t> total_steps;  ///< number of the last step that the run plans
   ModelSource model_source;
 
   /// Ranks of one role hold the same layers, so their times can be compared.

@@ -110,6 +110,9 @@ struct StepTotals {
   /// Step time divided by the time since the run's first start; steps repeated after a restart
   /// count once.
   [[nodiscard]] std::optional<double> goodput() const;
+  /// Estimated time until step `planned` has ended, with evaluations, checkpoints, and generation as
+  /// often as so far.  Empty if a number is unknown.
+  [[nodiscard]] std::optional<Seconds> remaining(std::optional<std::int64_t> planned) const;
   /// Real tokens divided by tokens with padding; 1 if no step knows both.
   [[nodiscard]] double token_share() const;
 

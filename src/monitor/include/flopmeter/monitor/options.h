@@ -33,6 +33,7 @@ struct Options {
   bool enabled = true;
   std::string directory;  ///< empty: as choose_run_directory() has it
   int log_interval = 10;
+  int total_steps = 0;  ///< number of the last step that the run plans; 0: unknown
   bool console = true;
   bool memory = true;
   bool gpu_metrics = true;
