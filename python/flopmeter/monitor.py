@@ -135,6 +135,7 @@ class Monitor:
         if parts.counter is not None and (marks := replicated_hooks(model, values["replicated_modules"])) is not None:
             self._detachable.append(marks)
         if self.enabled:
+            _flopmeter.find_interpreter_lock()
             found = [CollectorHook(), *report_activities(self._report_activity)]
             self._detachable += found
             weakref.finalize(self, _remove_all, found).atexit = False
@@ -228,7 +229,9 @@ class Monitor:
         return self._events.on(event, **facts)
 
     @guarded
-    def _report_activity(self, event: str) -> None:
+    def _report_activity(self, event: str, stage: str) -> None:
+        if stage:
+            self.core.set_stage(stage)
         self._events.on(event)
 
     @guarded

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_flopmeter, m) {
   flopmeter::bind_options(m);
   flopmeter::bind_monitor(m);
   flopmeter::bind_garbage_collection(m);
+  flopmeter::bind_interpreter_lock(m);
   flopmeter::bind_hooks(m);
   flopmeter::bind_counting(m);
   flopmeter::bind_callables(m);

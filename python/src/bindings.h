@@ -50,6 +50,7 @@ void bind_peaks(pybind11::module_& m);
 void bind_options(pybind11::module_& m);
 void bind_monitor(pybind11::module_& m);
 void bind_garbage_collection(pybind11::module_& m);
+void bind_interpreter_lock(pybind11::module_& m);
 void bind_hooks(pybind11::module_& m);
 void bind_counting(pybind11::module_& m);
 void bind_callables(pybind11::module_& m);

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints, generation, and garbage collection are found without a report of the loop."""
+"""Checkpoints, generation, garbage collection, and waits for the interpreter lock are found without a report of the loop."""
 
 import gc
 import json
 import os
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -72,14 +74,63 @@ def test_generation_is_counted_as_its_closed_form(tmp_path):
     assert [row["model_flops"] for row in rows] == [matmuls + attention] * 3
 
 
+def diagnosis_of(directory):
+    done = subprocess.run([str(PROGRAM), "diagnose", str(directory), "--json"], capture_output=True, text=True, env=os.environ)
+    diagnosis = json.loads(done.stdout)
+    shares = {line["cause"]: line["share"] for line in diagnosis["budget"]}
+    shares.pop("busy_machine", None)  # of the machine that runs the tests
+    return shares, [finding["rule"] for finding in diagnosis["findings"]]
+
+
 def test_garbage_collection_is_named(tmp_path):
     garbage = [[index] for index in range(400_000)]
     loop(tmp_path, 40, lambda step: gc.collect())
     del garbage
-    done = subprocess.run([str(PROGRAM), "diagnose", str(tmp_path), "--json"], capture_output=True, text=True, env=os.environ)
-    diagnosis = json.loads(done.stdout)
-    shares = {line["cause"]: line["share"] for line in diagnosis["budget"]}
-    shares.pop("busy_machine", None)  # of the machine that runs the tests
+    shares, rules = diagnosis_of(tmp_path)
     assert max(shares, key=shares.get) == "garbage_collection", shares
-    rules = [finding["rule"] for finding in diagnosis["findings"]]
     assert "garbage_collection" in rules and "loop" not in rules
+
+
+def with_thread(work):
+    """Runs ``work`` again and again in a second Python thread until the result is called."""
+    done = threading.Event()
+
+    def run():
+        while not done.is_set():
+            work()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def stop():
+        done.set()
+        thread.join()
+
+    return stop
+
+
+def test_a_python_thread_that_holds_the_interpreter_lock_is_named(tmp_path):
+    stop = with_thread(lambda: None)
+    try:
+        loop(tmp_path, 60)
+    finally:
+        stop()
+    shares, rules = diagnosis_of(tmp_path)
+    assert max(shares, key=shares.get) == "interpreter_lock", shares
+    assert shares["interpreter_lock"] > 0.5
+    assert rules[0] == "interpreter_lock"
+
+
+def test_threads_that_do_not_hold_the_lock_are_not_blamed(tmp_path):
+    # Sleeps; computes without the lock on torch's own threads; and takes records from the monitor, as a sink does.
+    factor = torch.randn(256, 256)
+    flopmeter.register_sink("idle", lambda record: None)
+    stops = [with_thread(lambda: time.sleep(0.001)), with_thread(lambda: factor @ factor @ factor)]
+    try:
+        rows = loop(tmp_path, 200, lambda step: time.sleep(0.005), sinks="idle")
+    finally:
+        for stop in stops:
+            stop()
+    waited = sum(row["interpreter_lock_seconds"] or 0 for row in rows)
+    assert waited < 0.1 * sum(row["step_seconds"] for row in rows)
+    assert "interpreter_lock" not in diagnosis_of(tmp_path)[1]

@@ -11,42 +11,49 @@ from typing import Any
 
 from flopmeter.torch.patch import Patch
 
-# Module, class in it or "", function, activity.
+# Module, class in it or "", function, activity, stage that it is or "".
 _FUNCTIONS = (
-    ("torch", "", "save", "checkpoint"),
-    ("torch.distributed.checkpoint", "", "save", "checkpoint"),
-    ("safetensors.torch", "", "save_file", "checkpoint"),
-    ("safetensors.torch", "", "save_model", "checkpoint"),
-    ("transformers.generation.utils", "GenerationMixin", "generate", "generation"),
+    ("torch", "", "save", "checkpoint", ""),
+    ("torch.distributed.checkpoint", "", "save", "checkpoint", ""),
+    ("safetensors.torch", "", "save_file", "checkpoint", ""),
+    ("safetensors.torch", "", "save_model", "checkpoint", ""),
+    ("transformers.generation.utils", "GenerationMixin", "generate", "generation", ""),
+    ("trl.trainer.grpo_trainer", "GRPOTrainer", "_generate", "generation", "rollout"),
+    ("trl.trainer.grpo_trainer", "GRPOTrainer", "_calculate_rewards", "generation", "reward"),
+    ("trl.trainer.rloo_trainer", "RLOOTrainer", "_generate", "generation", "rollout"),
+    ("trl.trainer.rloo_trainer", "RLOOTrainer", "_calculate_rewards", "generation", "reward"),
 )
+_AFTER_STAGE = "update"  # of the steps that follow
 
 
-def _reported(emit: weakref.WeakMethod[Callable[[str], Any]], activity: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _reported(
+    emit: weakref.WeakMethod[Callable[[str, str], Any]], activity: str, stage: str, original: Callable[..., Any]
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         report = emit()
         if report is None:
             return original(*args, **kwargs)
-        report(f"{activity}_begin")
+        report(f"{activity}_begin", stage)
         try:
             return original(*args, **kwargs)
         finally:
-            report(f"{activity}_end")
+            report(f"{activity}_end", stage and _AFTER_STAGE)
 
     return call
 
 
-def report_activities(method: Callable[[str], Any]) -> list[Patch]:
+def report_activities(method: Callable[[str, str], Any]) -> list[Patch]:
     """Report checkpoints and generation by the libraries that the program has imported to a method of a monitor.
 
-    The monitor is not kept alive.
+    The method gets an event, and the stage that begins with it or "".  The monitor is not kept alive.
     """
     emit = weakref.WeakMethod(method)
     patches = []
-    for module, kind, name, activity in _FUNCTIONS:
+    for module, kind, name, activity, stage in _FUNCTIONS:
         owner = sys.modules.get(module)
         if kind:
             owner = getattr(owner, kind, None)
         if owner is not None and callable(getattr(owner, name, None)):
-            patches.append(Patch(owner, name, functools.partial(_reported, emit, activity)))
+            patches.append(Patch(owner, name, functools.partial(_reported, emit, activity, stage)))
     return patches

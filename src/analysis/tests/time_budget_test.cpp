@@ -38,6 +38,7 @@ class RandomEvidence {
       for (StepRecord& record : evidence.steps) {
         record.run_queue_seconds = Seconds{amount(1e-6, 10)};
         record.garbage_collection_seconds = Seconds{amount(1e-6, 10)};
+        record.interpreter_lock_seconds = Seconds{amount(1e-6, 10)};
       }
     }
     if (chance(0.3)) evidence.pipeline_stages = static_cast<int>(amount(1, 64));

@@ -330,6 +330,7 @@ constexpr auto fields = std::to_array<Field>({
     row<&R::throttled_seconds>("", "throttled_seconds", seconds, counter, "time in which the processor quota of the cgroup was used up", "flopmeter_throttled_seconds_total", "time/throttled_seconds"),
     row<&R::stolen_seconds>("", "stolen_seconds", seconds, counter, "time in which the hypervisor ran other machines, mean of the processors", "flopmeter_stolen_seconds_total", "time/stolen_seconds"),
     row<&R::garbage_collection_seconds>("", "garbage_collection_seconds", seconds, counter, "time in Python's garbage collector", "flopmeter_garbage_collection_seconds_total", "time/garbage_collection_seconds"),
+    row<&R::interpreter_lock_seconds>("", "interpreter_lock_seconds", seconds, counter, "time in which the training thread waited for Python's interpreter lock, from samples", "flopmeter_interpreter_lock_seconds_total", "time/interpreter_lock_seconds"),
     row<&R::memory_rss_bytes>("memory_bytes", "rss", bytes, gauge, "resident memory of the process", "flopmeter_process_memory_bytes"),
     row<&R::memory_rss_peak_bytes>("memory_bytes", "rss_peak", bytes, gauge, "highest resident memory so far", "flopmeter_process_memory_peak_bytes"),
     row<&R::memory_device_bytes>("memory_bytes", "device", bytes, gauge, "device memory allocated", "flopmeter_device_memory_allocated_bytes"),

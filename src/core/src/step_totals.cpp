@@ -103,6 +103,7 @@ void StepTotals::add(const StepRecord& record) {
   throttled_seconds += record.throttled_seconds.value_or(Seconds{}).value;
   stolen_seconds += record.stolen_seconds.value_or(Seconds{}).value;
   garbage_collection_seconds += record.garbage_collection_seconds.value_or(Seconds{}).value;
+  interpreter_lock_seconds += record.interpreter_lock_seconds.value_or(Seconds{}).value;
   if (record.tokens && record.padded_tokens && *record.padded_tokens >= *record.tokens) {
     add_saturating(tokens_with_padding_known, *record.tokens);
     add_saturating(padded_tokens, *record.padded_tokens);
@@ -133,6 +134,7 @@ StepTotals& StepTotals::operator+=(const StepTotals& other) {
   throttled_seconds += other.throttled_seconds;
   stolen_seconds += other.stolen_seconds;
   garbage_collection_seconds += other.garbage_collection_seconds;
+  interpreter_lock_seconds += other.interpreter_lock_seconds;
   add_saturating(tokens_with_padding_known, other.tokens_with_padding_known);
   add_saturating(padded_tokens, other.padded_tokens);
   micro_batches += other.micro_batches;
@@ -185,7 +187,8 @@ StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
                        &all.run_queue_seconds,
                        &all.throttled_seconds,
                        &all.stolen_seconds,
-                       &all.garbage_collection_seconds})
+                       &all.garbage_collection_seconds,
+                       &all.interpreter_lock_seconds})
     *time /= count;
   for (auto& time : all.phases) {
     if (time) *time /= count;

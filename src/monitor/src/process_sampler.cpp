@@ -8,12 +8,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace flopmeter {
 namespace {
 
 constexpr std::int64_t memory_interval_ns = 100'000'000;
+constexpr std::int64_t longest_lock_sample_ns = 100'000'000;
+constexpr std::uintptr_t futex_words = 4;  // a condition variable waits at one of two words
 
 }  // namespace
 
@@ -29,6 +32,15 @@ void ProcessSampler::sample_data_wait() {
   if (!busy) return;
   ++data_wait_samples_;
   if (*busy) ++data_wait_busy_samples_;
+}
+
+void ProcessSampler::sample_interpreter_lock(std::int64_t now_ns) {
+  const std::uintptr_t lock = interpreter_lock_futex().load(std::memory_order_relaxed);
+  const std::int64_t interval = now_ns - std::exchange(lock_sampled_ns_, now_ns);
+  if (lock == 0) return;
+  const std::uintptr_t futex = futex_of(training_thread_).value_or(0);
+  if (futex + futex_words >= lock && futex <= lock + futex_words)
+    lock_wait_ns_ += std::min(interval, longest_lock_sample_ns);
 }
 
 void ProcessSampler::fill(StepRecord& record, std::int64_t now_ns) {
@@ -61,6 +73,8 @@ void ProcessSampler::fill_waits(StepRecord& record, std::int64_t now_ns) {
   const std::int64_t collecting = garbage_collection_ns().exchange(0, std::memory_order_relaxed);
   if (collecting > 0)
     record.garbage_collection_seconds = Seconds{static_cast<double>(collecting) / 1e9};
+  if (const std::int64_t waited = std::exchange(lock_wait_ns_, 0); waited > 0)
+    record.interpreter_lock_seconds = Seconds{static_cast<double>(waited) / 1e9};
 }
 
 }  // namespace flopmeter

@@ -22,6 +22,9 @@ class ProcessSampler {
   void start();
   /// While the training thread waits for data: does anything prepare it, or does all wait for I/O?
   void sample_data_wait();
+  /// Whether the training thread waits for Python's interpreter lock; a sample stands for the time
+  /// since the previous one.
+  void sample_interpreter_lock(std::int64_t now_ns);
   /// Adds the samples and the waits since the last record, and the memory in use.
   void fill(StepRecord& record, std::int64_t now_ns);
 
@@ -36,6 +39,8 @@ class ProcessSampler {
   std::optional<HostLoad> host_load_;
   std::int64_t data_wait_samples_ = 0;
   std::int64_t data_wait_busy_samples_ = 0;
+  std::int64_t lock_sampled_ns_ = 0;
+  std::int64_t lock_wait_ns_ = 0;
 };
 
 }  // namespace flopmeter

@@ -293,6 +293,7 @@ void Monitor::Session::run() noexcept {
       drain(now);
     }
     if_possible([&] { sampler_.sample_data_wait(); });
+    if_possible([&] { sampler_.sample_interpreter_lock(now); });
     if_possible([&] { store_profile(); });
     if_possible([&] { report_findings(now); });
     if (now - flushed_ns >= flush_interval_ns) {

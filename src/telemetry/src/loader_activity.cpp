@@ -2,9 +2,11 @@
 #include <flopmeter/telemetry/loader_activity.h>
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <charconv>
 #include <string_view>
 
 namespace flopmeter {
@@ -47,6 +49,23 @@ std::optional<bool> thread_or_children_run(pid_t thread, const std::string& root
     children.remove_prefix(end == std::string_view::npos ? children.size() : end + 1);
   }
   return false;
+}
+
+std::optional<std::uintptr_t> futex_of(pid_t thread, const std::string& root) {
+  Buffer buffer{};
+  const std::string_view text =
+      read_file(root + "/self/task/" + std::to_string(thread) + "/syscall", buffer);
+  if (text.empty()) return std::nullopt;
+  // "running", or the number of a system call and its arguments in hexadecimal.
+  long number = 0;
+  const auto call = std::from_chars(text.begin(), text.end(), number);
+  if (call.ec != std::errc{} || number != SYS_futex) return 0;
+  constexpr std::string_view before = " 0x";
+  const std::string_view rest = text.substr(static_cast<std::size_t>(call.ptr - text.begin()));
+  std::uintptr_t address = 0;
+  if (rest.starts_with(before))
+    std::from_chars(rest.begin() + before.size(), rest.end(), address, 16);
+  return address;
 }
 
 }  // namespace flopmeter

@@ -2,6 +2,8 @@
 #include <flopmeter/telemetry/loader_activity.h>
 
 #include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,8 +56,28 @@ TEST(LoaderActivity, a_waiting_worker_is_not_active) {
   EXPECT_LE(busy, 2);
 }
 
+TEST(LoaderActivity, the_futex_of_a_thread_is_the_one_it_waits_for) {
+  std::atomic<std::uint32_t> word{0};
+  std::atomic<pid_t> thread{0};
+  std::thread waiter{[&] {
+    thread = gettid();
+    while (word == 0) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0);
+  }};
+  std::uintptr_t found = 0;
+  for (int i = 0; i < 1000 && found == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    found = futex_of(thread).value_or(0);
+  }
+  EXPECT_EQ(futex_of(gettid()).value_or(0), 0U);
+  word = 1;
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  waiter.join();
+  EXPECT_EQ(found, reinterpret_cast<std::uintptr_t>(&word));
+}
+
 TEST(LoaderActivity, is_empty_if_the_kernel_does_not_expose_it) {
   EXPECT_FALSE(thread_or_children_run(1, "/nowhere"));
+  EXPECT_FALSE(futex_of(1, "/nowhere"));
 }
 
 }  // namespace

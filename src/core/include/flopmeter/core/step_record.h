@@ -118,6 +118,7 @@ struct StepRecord {
   std::optional<Seconds> throttled_seconds;           ///< by the processor quota of the cgroup
   std::optional<Seconds> stolen_seconds;              ///< by the hypervisor
   std::optional<Seconds> garbage_collection_seconds;  ///< of Python
+  std::optional<Seconds> interpreter_lock_seconds;    ///< waits for Python's lock, from samples
 
   std::optional<std::int64_t> memory_rss_bytes;
   std::optional<std::int64_t> memory_rss_peak_bytes;

@@ -110,8 +110,8 @@ struct StepTotals {
   /// Step time divided by the time since the run's first start; steps repeated after a restart
   /// count once.
   [[nodiscard]] std::optional<double> goodput() const;
-  /// Estimated time until step `planned` has ended, with evaluations, checkpoints, and generation as
-  /// often as so far.  Empty if a number is unknown.
+  /// Estimated time until step `planned` has ended, with evaluations, checkpoints, and generation
+  /// as often as so far.  Empty if a number is unknown.
   [[nodiscard]] std::optional<Seconds> remaining(std::optional<std::int64_t> planned) const;
   /// Real tokens divided by tokens with padding; 1 if no step knows both.
   [[nodiscard]] double token_share() const;
@@ -134,6 +134,7 @@ struct StepTotals {
   double throttled_seconds = 0;
   double stolen_seconds = 0;
   double garbage_collection_seconds = 0;
+  double interpreter_lock_seconds = 0;
   std::int64_t tokens_with_padding_known = 0;  ///< real tokens of the steps that know padded_tokens
   std::int64_t padded_tokens = 0;
   std::int64_t micro_batches = 0;
