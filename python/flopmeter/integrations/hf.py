@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,9 @@ class Callback(Integration, TrainerCallback):
     Takes the arguments of Monitor; the run directory is ``<output_dir>/perf_monitor`` by default.
     """
 
+    _generates = False  # the Trainer generates before it updates
+    _next: tuple[int, Any] | None = None  # number and epoch of a step that has not begun
+
     @guarded
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         callers = list(_callers(sys._getframe(1)))
@@ -37,6 +40,10 @@ class Callback(Integration, TrainerCallback):
         self.start(
             args.output_dir, model=model, log_interval=max(1, int(state.logging_steps)), total_steps=as_count(state.max_steps)
         )
+        trainer = next((each for each in callers if hasattr(each, "_prepare_inputs")), None)
+        self._generates = hasattr(trainer, "_calculate_rewards")
+        if self._generates:
+            self.patch(trainer, "_prepare_inputs", self._begin_after)
         if getattr(args, "eval_on_start", False):
             self.emit("evaluation_begin")
 
@@ -60,8 +67,26 @@ class Callback(Integration, TrainerCallback):
 
     @guarded
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self.monitor is not None:
+        if self._generates:
+            self._next = state.global_step + 1, state.epoch
+        elif self.monitor is not None:
             self.monitor.begin_step(step=state.global_step + 1, epoch=state.epoch)
+
+    def _begin_after(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Trainers of TRL that generate do so inside the Trainer's step, where they prepare its first batch."""
+
+        def prepare(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            self._begin_next()
+            return result
+
+        return prepare
+
+    @guarded
+    def _begin_next(self) -> None:
+        if self._next is not None and self.monitor is not None:
+            self.monitor.begin_step(step=self._next[0], epoch=self._next[1])
+        self._next = None
 
     @guarded
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:

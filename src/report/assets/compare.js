@@ -37,7 +37,7 @@ const overlayChart = (documents, labels, field, title, by) => {
   const unit_ = documents.map(({timeline}) => curveOf(timeline)(field)).find(Boolean).unit;
   const format = onAxis[unit_] || shown[unit_] || si;
   const legend = h("div", {class: "legend"});
-  const element = h("div", {class: "chart small", role: "img", "aria-label": title});
+  const element = h("div", {class: "chart small", role: "img", tabindex: "0", "aria-label": title + ": plus and minus zoom, arrows move"});
   const fill = values => legend.replaceChildren(h("h3", {}, title), ...labels.map((label, i) =>
     h("span", {}, runKey(i), label, values && known(values[i]) ? [" ", h("b", {}, (shown[unit_] || si)(values[i]))] : null)));
   const draw = () => {
@@ -54,12 +54,9 @@ const overlayChart = (documents, labels, field, title, by) => {
         fill(labels.map((_, i) => near(i)));
       },
       unhighlightCallback: () => fill(null),
-      zoomCallback: (low, high) => {
-        window_ = graph.isZoomed("x") ? [low, high] : null;
-        keep("zoom", window_ ? window_.map(value => Number(value.toPrecision(8))).join(",") : "");
-        for (const other of charts) if (other.graph !== graph) other.graph.updateOptions({dateWindow: window_});
-      },
+      zoomCallback: (low, high) => setWindow(graph.isZoomed("x") ? [low, high] : null),
     });
+    element.addEventListener("keydown", event => moveWindow(event, graph));
     charts.push({graph, legend, curves: [], overlay: true});
     redraws.add(() => graph.updateOptions({colors: labels.map((_, i) => color(runShades[i])), gridLineColor: color("line"), axisLineColor: color("line")}));
   };

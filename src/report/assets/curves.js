@@ -2,6 +2,7 @@
 // Its legend sets styles in markup, which the policy of the page forbids; charts have their own.
 Dygraph.PLUGINS = Dygraph.PLUGINS.filter(plugin => plugin !== Dygraph.Plugins.Legend);
 const charts = [];
+let onZoom = null;  // called after another part of the run was chosen
 let axis = "step";
 let window_ = null;
 // Functions that draw again in other colors.
@@ -9,6 +10,7 @@ const redraws = new Set();
 const forgetCharts = () => {
   for (const {graph} of charts) graph.destroy();
   charts.length = 0;
+  onZoom = null;
   redraws.clear();
   axis = kept("axis") === "time" ? "time" : "step";
   const [low, high] = kept("zoom").split(",").map(Number);
@@ -89,7 +91,7 @@ const fillLegend = ({legend, title, timeline, curves}, i) => {
 };
 // One look for all charts: what is pointed at in one is shown in the others.
 const pointAt = (graph, row) => {
-  for (const one of charts) {
+  for (const one of charts.filter(({overlay}) => !overlay)) {
     fillLegend(one, row);
     if (one.graph === graph) continue;
     row === null ? one.graph.clearSelection() : one.graph.setSelection(row);
@@ -209,10 +211,33 @@ const highestOf = ({timeline, curves, marks}, small) => {
     : curves.flatMap(curve => curve.high.filter(known)))) || 1;
 };
 const lowestOf = ({curves}) => Math.min(0, ...(stacks(curves) ? [] : curves.flatMap(curve => curve.low.filter(known))));
+// Shows a part of the run in all charts; null: all of it.
+const setWindow = part => {
+  window_ = part;
+  keep("zoom", window_ ? window_.map(value => Number(value.toPrecision(8))).join(",") : "");
+  for (const {graph} of charts) graph.updateOptions({dateWindow: window_});
+  pointAt(null, null);
+  if (onZoom) onZoom();
+};
+// Plus and minus zoom, arrows move, Escape shows all.
+const moveWindow = (event, graph) => {
+  const [low, high] = graph.xAxisRange();
+  const [first, last] = graph.xAxisExtremes();
+  const [middle, width] = [(low + high) / 2, high - low];
+  const show = (center, size) => {
+    const from = Math.max(first, Math.min(center - size / 2, last - size));
+    setWindow(size >= last - first ? null : [from, from + size]);
+  };
+  const moves = {"+": () => show(middle, width / 2), "-": () => show(middle, width * 2), ArrowLeft: () => show(middle - width / 4, width),
+    ArrowRight: () => show(middle + width / 4, width), Escape: () => setWindow(null)};
+  if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  moves[event.key]();
+};
 // One chart: its nodes, draw() to show it once they are in the page, update() for newer data.
 const chart = (timeline, curves, {title, small = false, last = false, marks = [], starts = [], events = []}) => {
   const legend = h("div", {class: "legend"});
-  const element = h("div", {class: ["chart", small && "small", last && "last"].filter(Boolean).join(" "), role: "img", "aria-label": title + " over time"});
+  const element = h("div", {class: ["chart", small && "small", last && "last"].filter(Boolean).join(" "), role: "img", tabindex: "0", "aria-label": title + " over time: plus and minus zoom, arrows move"});
   const format = onAxis[curves[0].unit] || shown[curves[0].unit] || si;
   const one = {legend, title, timeline, curves, last, marks, starts, events};
   const draw = () => {
@@ -238,13 +263,9 @@ const chart = (timeline, curves, {title, small = false, last = false, marks = []
       }})}],
       highlightCallback: (event, x, dots, row) => pointAt(one.graph, row),
       unhighlightCallback: () => pointAt(one.graph, null),
-      zoomCallback: (low, high) => {
-        window_ = one.graph.isZoomed("x") ? [low, high] : null;
-        keep("zoom", window_ ? window_.map(value => Number(value.toPrecision(8))).join(",") : "");
-        for (const other of charts) if (other !== one) other.graph.updateOptions({dateWindow: window_});
-        pointAt(one.graph, null);
-      },
+      zoomCallback: (low, high) => setWindow(one.graph.isZoomed("x") ? [low, high] : null),
     });
+    element.addEventListener("keydown", event => moveWindow(event, one.graph));
     charts.push(one);
   };
   const update = (newer, newCurves, newMarks, newStarts, newEvents) => {
@@ -267,6 +288,27 @@ const setAxis = name => {
   for (const {graph, timeline, curves, last} of charts)
     graph.updateOptions({file: rowsOf(timeline, curves), dateWindow: null, xlabel: last ? axisName() : undefined});
   pointAt(null, null);
+  if (onZoom) onZoom();
+};
+
+// The steps that the window shows: from the first to the last.
+const stepsInWindow = timeline => {
+  const seen = timeline.step.map((_, i) => i).filter(i => inWindow(timeline, i));
+  return seen.length ? [timeline.step[Math.max(0, seen[0] - 1)], timeline.last_step[Math.min(timeline.step.length - 1, seen.at(-1) + 1)]] : null;
+};
+// A timeline with the buckets of a part of it replaced by finer ones.
+const refined = (timeline, fine) => {
+  if (!fine || !fine.step.length) return timeline;
+  const [first, last] = [fine.step[0], fine.last_step.at(-1)];
+  const before = timeline.last_step.filter(step => step < first).length;
+  const after = timeline.step.findIndex(step => step > last);
+  const join = (coarse, finer) => [...coarse.slice(0, before), ...(finer || fine.step.map(() => null)), ...(after < 0 ? [] : coarse.slice(after))];
+  const parts = ["mean", "p5", "p95", "low", "high"];
+  return {...timeline, ...Object.fromEntries(["step", "last_step", "time"].map(name => [name, join(timeline[name], fine[name])])),
+    curves: timeline.curves.map(curve => {
+      const finer = fine.curves.find(one => one.field === curve.field) || {};
+      return {...curve, ...Object.fromEntries(parts.filter(part => curve[part]).map(part => [part, join(curve[part], finer[part])]))};
+    })};
 };
 const axisSwitch = () => {
   const box = h("div", {class: "switch", role: "group", "aria-label": "horizontal axis"});

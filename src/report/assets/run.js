@@ -55,6 +55,7 @@ const sectionsOf = data => [
   ["findings", [data.findings, data.marks], () => findingsSection(data)],
   ["charts"],
   ["phases", [data.phases, data.dtypes], () => h("div", {class: "pair"}, phasesSection(data), dtypesSection(data))],
+  ["stages", [data.stages], () => stagesSection(data)],
   ["roofline", [data.profile], () => rooflineSection(data)],
   ["operations", [data.profile], () => operationsSection(data)],
   ["ranks", [data.ranks, data.rank_map], () => ranksSection(data)],
@@ -65,6 +66,8 @@ const sectionsOf = data => [
 const runView = path => {
   const page = document.getElementById("page");
   let drawn = null;  // the page as it is: charts, their shape, and sections
+  let whole_ = null;  // the document without details
+  let fine = null;    // curves of the part that the window shows
   const startsOf = data => data.run.starts.slice(1).filter(({step}) => known(step));
   const build = data => {
     forgetCharts();
@@ -84,6 +87,18 @@ const runView = path => {
     const charts = [...over, ...held];
     for (const one of charts) one.draw();
     drawn = {charts, sections, shape: shapeOf(data)};
+    onZoom = refine;
+  };
+  const withDetails = data => ({...data, timeline: refined(data.timeline, fine)});
+  // Asks the server for more detail than the document has, if the window shows a part of the run.
+  const refine = async () => {
+    const {timeline} = whole_;
+    const steps = window_ && source.live && path.length === 2 && timeline.steps_per_bucket > 1 ? stepsInWindow(timeline) : null;
+    const wanted = String(window_);
+    const answer = steps ? await source.load([...path, `window?first=${steps[0]}&last=${steps[1]}`]).catch(() => ({})) : {};
+    if (wanted !== String(window_) || !drawn) return;
+    fine = answer.timeline;
+    keepFocus(() => update(withDetails(whole_)));
   };
   const shapeOf = data => JSON.stringify([...Object.values(picturesOf(data))].flat().map(({title, curves, marks}) => [title, curves.map(curve => curve.field), Boolean(marks && marks.length)])
     .concat([data.timeline.steps_per_bucket, startsOf(data).length]));
@@ -106,10 +121,13 @@ const runView = path => {
       this.data = data;
       data.id = path[1];
       numberMarks(data);
+      const isFirst = !whole_;
+      whole_ = data;
       keepFocus(() => {
         showHead(data);
-        drawn && drawn.shape === shapeOf(data) ? update(data) : build(data);
+        drawn && drawn.shape === shapeOf(data) ? update(withDetails(data)) : build(withDetails(data));
       });
+      if (isFirst && window_) refine();
       document.getElementById("foot").replaceChildren("Written by flopmeter " + data.version + " on " + date(data.written_unix) + ". Charts by dygraphs.");
     },
   };

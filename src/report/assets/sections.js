@@ -86,6 +86,15 @@ const phasesSection = ({phases, headline}) => {
       barRow(phase.name, phase.share / most, phase.name, [percent(phase.share), duration(phase.mean_seconds)], {help: phase.help, key: true}))));
 };
 
+// Parts of a program that the program names, such as rollout, reward, and update.
+const stagesSection = ({stages}) => {
+  if (!stages.length) return null;
+  const total = stages.reduce((sum, stage) => sum + stage.seconds, 0);
+  return section("Stages", "Time of the records by stage, all kinds of records together.",
+    h("div", {class: "rows"}, [...stages].sort((a, b) => b.seconds - a.seconds).flatMap(stage =>
+      barRow(stage.name, stage.seconds / total, "accent", [percent(stage.seconds / total), duration(stage.seconds) + (known(stage.mfu) ? ", MFU " + percent(stage.mfu) : "")]))));
+};
+
 const dtypesSection = ({dtypes, headline}) => {
   const total = dtypes.reduce((sum, row) => sum + row.flops, 0);
   if (!(total > 0)) return section("FLOPs by dtype", null, missing("No record has FLOPs by dtype."));

@@ -133,6 +133,10 @@ struct Dashboard::State {
       } else if (view == "ranks") {
         response = json_response(
             rank_map_json(index, integer(request.query, "first"), integer(request.query, "count")));
+      } else if (view == "window") {
+        const auto first = integer(request.query, "first");
+        const auto last = integer(request.query, "last");
+        if (first && last) response = json_response(window_json(index, *first, *last));
       } else if (view == "page.html") {
         response = {.content_type = "text/html; charset=utf-8",
                     .body = report_page(report_json(index, report_options())),

@@ -18,6 +18,10 @@ std::string report_json(const RunIndex& index, const ReportOptions& options);
 /// The same of one rank and its newest 10,000 records; empty if the run does not have the rank.
 std::optional<std::string> rank_json(const RunIndex& index, int rank, const ReportOptions& options);
 
+/// The curves of the steps from `first` to `last` in detail, as `timeline` of the document; null if
+/// that would take too long.
+std::string window_json(const RunIndex& index, std::int64_t first, std::int64_t last);
+
 /// The own time of ranks over the run, slowest rank of each row.
 std::string rank_map_json(const RunIndex& index,
                           std::optional<long long> first_rank,

@@ -196,6 +196,21 @@ void write_events(JsonWriter& json, const std::deque<RunEvent>& events) {
   json.end_array();
 }
 
+/// Parts of the program that its records name.
+void write_stages(JsonWriter& json, const std::map<std::string, StageTotals>& stages) {
+  json.key("stages").begin_array();
+  for (const auto& [name, stage] : stages) {
+    json.begin_object()
+        .field("name", name)
+        .field("records", stage.records)
+        .field("seconds", stage.seconds)
+        .field("flops_per_second", stage.model_flops.rate())
+        .field("mfu", stage.ideal.rate())
+        .end_object();
+  }
+  json.end_array();
+}
+
 void write_phases(JsonWriter& json, const StepTotals& all) {
   json.key("phases").begin_array();
   for (std::size_t i = 0; i < phase_count; ++i) {
@@ -336,6 +351,7 @@ std::string document(const Shown& shown, const ReportOptions& options) {
   write_timeline(json, shown.overview.timeline);
   write_events(json, shown.overview.events);
   write_phases(json, all);
+  write_stages(json, shown.overview.stages);
   write_dtypes(json, all);
   write_ranks(json, shown.overview.ranks, shown.ranks);
   json.key("rank_map");
@@ -414,6 +430,23 @@ std::optional<std::string> rank_json(const RunIndex& index,
                    .notes = notes_of(index),
                    .rank = rank},
                   options);
+}
+
+std::string window_json(const RunIndex& index, std::int64_t first, std::int64_t last) {
+  constexpr std::int64_t most_bytes = 12 << 20;  // about a tenth of a second
+  constexpr std::size_t most_buckets = 512;
+  RunOverview overview{most_buckets};
+  std::string text;
+  JsonWriter json{text};
+  json.begin_object();
+  const auto add = [&](const StepRecord& record) { overview.timeline.add(record); };
+  if (index.read_steps(first, last, most_bytes, add)) {
+    write_timeline(json, overview.timeline);
+  } else {
+    json.key("timeline").null();
+  }
+  json.end_object();
+  return text;
 }
 
 namespace {

@@ -20,6 +20,7 @@ namespace flopmeter {
 namespace {
 
 constexpr std::int64_t bytes_a_record = 1200;
+constexpr std::int64_t place_bytes = 1 << 20;  ///< between two places where reading can begin
 
 /// How many steps to look at together: a twentieth of the run, within what a look can use.
 std::size_t steps_a_look(std::int64_t bytes) {
@@ -116,6 +117,8 @@ bool RunIndex::read(Stream& stream, std::int64_t& most) {
       if (begins_again(stream)) return false;
     }
     if (record->step >= stream.repeated_from) continue;
+    if (reader.offset() - (stream.places.empty() ? 0 : stream.places.back().second) > place_bytes)
+      stream.places.emplace_back(std::max(stream.last_step, record->step), reader.offset());
     stream.last_step = std::max(stream.last_step, record->step);
     overview_.add(*record);
     rank_map_.add(*record);
@@ -143,6 +146,43 @@ Result<bool> RunIndex::advance(std::int64_t most) {
   next_ = 0;
   if (std::exchange(profiled_, false)) marks_->set_profiles({});  // frees their memory
   return false;
+}
+
+bool RunIndex::read_steps(std::int64_t first,
+                          std::int64_t last,
+                          std::int64_t most,
+                          const std::function<void(const StepRecord&)>& use) const {
+  struct Part {
+    const Stream* stream;
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  std::vector<Part> parts;
+  for (const Stream& stream : streams_) {
+    if (!stream.first_step || *stream.first_step > last || stream.last_step < first) continue;
+    Part part{&stream, 0, stream.offset};
+    for (const auto& [step, offset] : stream.places) {
+      if (step < first) part.begin = offset;
+      if (step > last) {
+        part.end = offset;
+        break;
+      }
+    }
+    most -= part.end - part.begin;
+    if (most < 0) return false;
+    parts.push_back(part);
+  }
+  for (const auto& [stream, begin, end] : parts) {
+    RecordReader reader{stream->file.path, begin};
+    while (reader.offset() < end) {
+      const auto record = reader.next();
+      if (!record) break;
+      if (record->tag == StepTag::train && record->step >= first && record->step <= last &&
+          record->step < stream->repeated_from)
+        use(*record);
+    }
+  }
+  return true;
 }
 
 std::vector<FindingMark> RunIndex::marks() const {

@@ -12,9 +12,11 @@
 #include <flopmeter/runstore/run_directory.h>
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace flopmeter {
@@ -48,6 +50,12 @@ class RunIndex {
   [[nodiscard]] double last_unix() const;
   /// Of a mean train step; 0 without one.
   [[nodiscard]] double step_seconds() const;
+  /// Calls `use` with the train steps from `first` to `last` of all ranks; false without a call if
+  /// that takes reading more than `most` bytes.
+  bool read_steps(std::int64_t first,
+                  std::int64_t last,
+                  std::int64_t most,
+                  const std::function<void(const StepRecord&)>& use) const;
   /// Frees what only newer records need.
   void settle();
   /// Whether a process still writes the newest stream of the lowest rank.
@@ -62,6 +70,8 @@ class RunIndex {
     std::int64_t last_step = std::numeric_limits<std::int64_t>::min();
     /// From this step on, a later start did the work again.
     std::int64_t repeated_from = std::numeric_limits<std::int64_t>::max();
+    /// Where to begin to read for a step: highest step before an offset, and the offset.
+    std::vector<std::pair<std::int64_t, std::int64_t>> places{};
   };
 
   Result<void> list();

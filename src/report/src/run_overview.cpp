@@ -41,6 +41,14 @@ void RankTotals::add(const StepRecord& record) {
   dropped_records = std::max(dropped_records, record.dropped_records);
 }
 
+void StageTotals::add(const StepRecord& record) {
+  const double device_time = record.step_seconds.value * record.devices;
+  ++records;
+  seconds += record.step_seconds.value;
+  if (record.model_flops) model_flops.add(record.model_flops->value, device_time);
+  if (record.mfu) ideal.add(*record.mfu * device_time, device_time);
+}
+
 double own_seconds(const StepTotals& totals) {
   const double waited = totals.phase(Phase::communication).value_or(0);
   return totals.steps == 0 ? 0 : (totals.seconds - waited) / static_cast<double>(totals.steps);
@@ -50,6 +58,11 @@ RunOverview::RunOverview(std::size_t most_buckets) : timeline(curves, most_bucke
 
 void RunOverview::add(const StepRecord& record) {
   ranks[record.rank].add(record);
+  constexpr std::size_t most_stages = 32;
+  if (!record.stage.empty() && record.rank == ranks.begin()->first) {
+    const std::string name{record.stage};
+    if (stages.size() < most_stages || stages.contains(name)) stages[name].add(record);
+  }
   if (record.tag != StepTag::train) {
     constexpr std::size_t most_events = 500;
     if (record.rank == ranks.begin()->first)

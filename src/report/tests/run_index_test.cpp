@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 namespace flopmeter {
@@ -57,6 +58,23 @@ TEST_F(Index, takes_only_new_records_and_a_line_only_when_it_is_complete) {
   read_all(index, 1 << 20);
   EXPECT_EQ(index.overview().all().steps, 11);
   EXPECT_GT(index.version(), version);
+}
+
+TEST_F(Index, steps_of_a_window_are_read_from_near_their_place) {
+  for (int rank = 0; rank < 2; ++rank) write(1, 4000, rank);
+  write(3001, 3100, 0, "20231115_000000");  // does steps of rank 0 again
+  RunIndex index{directory_.path()};
+  read_all(index, 1 << 16);
+  std::map<std::int64_t, int> found;
+  const auto add = [&](const StepRecord& record) { ++found[record.step]; };
+  constexpr std::int64_t enough = std::int64_t{4} << 20;  // of about 10 MiB
+  ASSERT_TRUE(index.read_steps(2990, 3010, enough, add));
+  EXPECT_EQ(found.size(), 21U);
+  EXPECT_EQ(found[2990], 2);
+  EXPECT_EQ(found[3005], 2);
+  found.clear();
+  EXPECT_FALSE(index.read_steps(1, 4000, enough, add));
+  EXPECT_TRUE(found.empty());
 }
 
 TEST_F(Index, reads_again_if_a_later_start_repeats_steps) {
