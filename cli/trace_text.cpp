@@ -61,6 +61,12 @@ std::string time_table(const DeviceReport& report) {
   return "device time\n" + table.text();
 }
 
+/// That MFU counts.
+std::string model_flops(const DeviceReport& report, const TraceStepReport& step) {
+  if (report.formula) return si(static_cast<double>(report.formula->flops.value));
+  return step.flops ? si(static_cast<double>(step.flops->useful().value)) : "n/a";
+}
+
 std::string step_table(const DeviceReport& report) {
   if (report.steps.empty()) return {};
   constexpr std::size_t most = 10;
@@ -71,7 +77,7 @@ std::string step_table(const DeviceReport& report) {
     table.row({printable(step.name),
                step.device ? duration(seconds(step.device->length())) : "n/a",
                duration(seconds(step.host.length())),
-               step.flops ? si(static_cast<double>(step.flops->model.value)) : "n/a",
+               model_flops(report, step),
                or_none(step.mfu)});
   }
   std::string text = "steps\n" + table.text();
@@ -97,6 +103,29 @@ std::string op_table(const DeviceReport& report) {
   }
   return std::string{"largest operators of "} +
          (report.steps.empty() ? "the trace" : "the last step") + "\n" + table.text();
+}
+
+/// The inner modules are what distinguishes long paths.
+std::string ending(std::string path) {
+  constexpr std::size_t most = 60;
+  if (path.size() <= most) return path;
+  const std::size_t slash = path.find('/', path.size() - most);
+  return slash == std::string::npos ? path : "…" + path.substr(slash);
+}
+
+std::string module_table(const DeviceReport& report) {
+  if (report.modules.empty()) return {};
+  constexpr std::size_t most = 8;
+  Table table{"lrrr"};
+  table.row({dim("module"), dim("forward"), dim("backward"), dim("FLOPs")});
+  for (std::size_t i = 0; i < std::min(report.modules.size(), most); ++i) {
+    const ModuleTime& one = report.modules[i];
+    table.row({ending(printable(one.module)),
+               duration(seconds(one.forward)),
+               duration(seconds(one.backward)),
+               one.flops.value > 0 ? si(static_cast<double>(one.flops.value)) : ""});
+  }
+  return "largest modules of the trace, without the modules inside them\n" + table.text();
 }
 
 std::string collective_table(const DeviceReport& report) {
@@ -150,7 +179,8 @@ std::string rank_text(const DeviceReport& report) {
     text += dim("   " + percent(*report.coverage) + " of the compute time has counted FLOPs");
   text += "\n\n";
   if (report.device_index) text += time_table(report) + "\n";
-  for (const std::string& part : {step_table(report), op_table(report), collective_table(report)}) {
+  for (const std::string& part :
+       {step_table(report), op_table(report), module_table(report), collective_table(report)}) {
     if (!part.empty()) text += part + "\n";
   }
   for (const std::string& note : report.notes) text += paragraph("note: ", note);

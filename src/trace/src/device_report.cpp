@@ -6,6 +6,7 @@
 #include "idle.h"
 #include "intervals.h"
 #include "links.h"
+#include "modules.h"
 #include "notes.h"
 #include "op_flops.h"
 #include "profile.h"
@@ -57,6 +58,10 @@ void add(TraceFlops& sum, const CountedOp& op) {
   sum.hardware += op.executed;
   if (op.recompute) sum.recompute += op.executed;
   sum.model_by_dtype[dtype] += op.model.value;
+  if (op.optimizer) {
+    sum.optimizer += op.model;
+    sum.optimizer_by_dtype[dtype] += op.model.value;
+  }
   sum.hardware_by_dtype[dtype] += op.executed.value;
 }
 
@@ -163,6 +168,7 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
                         .skipped_events = trace.skipped_events};
     if (!on_host) report.device_index = device;
     report.device_name = device_name(trace, report.device_index);
+    report.formula = options.formula;
     report.peaks = options.peaks ? options.peaks : known_peaks(report.device_name);
     count_device_events(trace, links, events, report);
     report.span = span_of(trace, events);
@@ -173,6 +179,7 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
     const std::vector<ExplainedGap> gaps =
         explain_gaps(trace, links, find_gaps(trace.device_events, events, first));
     report.idle = idle_within(gaps, report.span, report.split.idle);
+    report.modules = times_by_module(trace, links, flops, events);
     report.collectives = summarize_collectives(trace, events);
     report.collective_calls = list_collectives(trace, events);
 

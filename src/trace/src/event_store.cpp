@@ -102,6 +102,8 @@ void EventStore::add(const EventFields& fields, EventBlock& block) {
     add_host_event(fields, *host, block);
   } else if (const auto device = device_class(fields.category)) {
     add_device_event(fields, *device, block);
+  } else if (fields.name.starts_with("nn.Module: ")) {
+    add_host_event(fields, HostKind::annotation, block);
   } else if (!is_ignored(fields.category)) {
     ++block.other_categories.try_emplace(std::string{fields.category}, 0).first->second;
   }

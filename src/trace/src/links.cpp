@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace flopmeter {
+
+std::uint32_t innermost_op(const Trace& trace, const Links& links, std::uint32_t event) {
+  while (event != no_event && trace.host_events[event].kind != HostKind::op)
+    event = links.parent[event];
+  return event;
+}
+
 namespace {
 
 bool is_launch(const HostEvent& event) {
@@ -61,12 +68,6 @@ class IdIndex {
   };
   std::vector<Row> rows_;
 };
-
-std::uint32_t innermost_op(const Trace& trace, const Links& links, std::uint32_t event) {
-  while (event != no_event && trace.host_events[event].kind != HostKind::op)
-    event = links.parent[event];
-  return event;
-}
 
 /// The launch of each device event by its correlation, and the operator around the launch.
 void find_launches(const Trace& trace, Links& links) {

@@ -30,6 +30,9 @@ struct Links {
   }
 };
 
+/// The innermost operator that is `event` or around it; `no_event` if there is none.
+std::uint32_t innermost_op(const Trace& trace, const Links& links, std::uint32_t event);
+
 /// Sorts the trace's host events by thread and start, outer ones first, and links them.
 Links link_events(Trace& trace);
 

@@ -71,16 +71,27 @@ void note_links(const Trace& trace,
 }
 
 void note_flops(const OpFlops& flops, DeviceReport& report) {
+  if (report.formula) {
+    report.notes.push_back(
+        "MFU by the formula of " + printable(report.formula->model) + ", not by the operators of " +
+        "the trace: " + si(static_cast<double>(report.formula->flops.value)) + " FLOPs in " +
+        std::string{to_string(report.formula->dtype)} + " for " + grouped(report.formula->tokens) +
+        " tokens in sequences of " + grouped(report.formula->seq_len) +
+        (report.steps.empty() ? " in the whole trace" : " per step and device"));
+  }
   if (!report.flops) {
-    report.notes.emplace_back(
-        "no FLOPs: the trace has no shapes; record it with record_shapes=True and "
-        "ProfilerActivity.CPU");
+    report.notes.push_back(std::string{report.formula ? "no counted FLOPs" : "no FLOPs"} +
+                           ": the trace has no shapes; record it with record_shapes=True and "
+                           "ProfilerActivity.CPU");
     return;
   }
   if (!flops.failed.empty())
     report.notes.push_back(grouped(static_cast<WideInt>(flops.failed.size())) +
                            " operator calls have a FLOP cost, but the trace does not state the "
                            "arguments it depends on");
+  if (report.flops->optimizer.value > 0)
+    report.notes.push_back(si(static_cast<double>(report.flops->optimizer.value)) +
+                           " FLOPs are the optimizer's own matmuls, which MFU excludes");
   const bool bounded = std::any_of(flops.ops.begin(), flops.ops.end(), [](const CountedOp& op) {
     return op.pairs == AttentionPairs::full || op.pairs == AttentionPairs::unknown;
   });
@@ -89,15 +100,21 @@ void note_flops(const OpFlops& flops, DeviceReport& report) {
         "attention with a mask tensor or packed sequences is counted in full: an upper bound");
 }
 
+std::array<WideInt, dtype_count> useful_by_dtype(const DeviceReport& report) {
+  if (!report.formula) return report.flops->useful_by_dtype();
+  std::array<WideInt, dtype_count> flops{};
+  flops[static_cast<std::size_t>(report.formula->dtype)] = report.formula->flops.value;
+  return flops;
+}
+
 void note_mfu(const Trace& trace, DeviceReport& report) {
-  if (!report.flops || !report.device_index) return;
+  if ((!report.flops && !report.formula) || !report.device_index) return;
   if (!report.peaks) {
     report.notes.push_back(unknown_device(trace, report));
-  } else if (const auto dtype =
-                 Utilization{*report.peaks}.missing_peak(report.flops->model_by_dtype)) {
+  } else if (const auto dtype = Utilization{*report.peaks}.missing_peak(useful_by_dtype(report))) {
     report.notes.push_back("no MFU: no " + std::string{to_string(*dtype)} + " peak is known for " +
                            report.peaks->device);
-  } else if (report.mfu && !report.unsupported.empty()) {
+  } else if (report.mfu && !report.formula && !report.unsupported.empty()) {
     TraceNs unsupported = 0;
     for (const UnsupportedOp& op : report.unsupported) unsupported += op.time;
     const TraceNs compute = report.split.total[static_cast<std::size_t>(DeviceClass::compute)];

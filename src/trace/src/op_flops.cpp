@@ -157,15 +157,16 @@ OpFlops count_flops(const Trace& trace, const Links& links) {
     const OpContext context = flops.context[i];
     const bool recompute = context.backward && event.sequence != no_id;
     // As the live counter has it: a closure that the optimizer calls has gradients.
-    const bool optimizers_own = context.optimizer && !context.backward && event.sequence == no_id;
+    const bool optimizer = context.optimizer && !context.backward && event.sequence == no_id;
     flops.counted_as[i] = static_cast<std::uint32_t>(flops.ops.size());
     flops.ops.push_back({.event = i,
                          .executed = call->cost.executed,
-                         .model = recompute || optimizers_own ? Flops{} : call->cost.model,
+                         .model = recompute ? Flops{} : call->cost.model,
                          .bytes = call->cost.bytes,
                          .dtype = call->dtype,
                          .pairs = call->cost.pairs,
-                         .recompute = recompute});
+                         .recompute = recompute,
+                         .optimizer = optimizer});
     return true;
   };
 

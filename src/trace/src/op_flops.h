@@ -28,11 +28,12 @@ struct OpContext {
 struct CountedOp {
   std::uint32_t event = 0;  ///< index of the host event
   Flops executed;
-  Flops model;  ///< 0 if it is recomputation or the optimizer's
+  Flops model;  ///< 0 if it is recomputation
   Bytes bytes;
   Dtype dtype = Dtype::other;  ///< that its kernels computed in
   AttentionPairs pairs = AttentionPairs::none;
   bool recompute = false;
+  bool optimizer = false;  ///< not part of a closure that the optimizer calls
 };
 
 struct OpFlops {

@@ -113,8 +113,9 @@ OpProfile profile_host(const Trace& trace,
     const HostEvent& event = trace.host_events[index];
     if (event.kind != HostKind::op) continue;
     own[index] += event.duration;
-    if (const std::uint32_t parent = links.parent[index]; parent != no_event)
-      own[parent] -= event.duration;
+    if (const std::uint32_t outer = innermost_op(trace, links, links.parent[index]);
+        outer != no_event)
+      own[outer] -= event.duration;
   }
   OpProfile profile;
   Rows rows;

@@ -67,7 +67,9 @@ void write_idle(JsonWriter& json, const IdleTimes& idle) {
 }
 
 void write_step(JsonWriter& json, const DeviceReport& report, const TraceStepReport& step) {
-  const auto model = step.flops ? std::optional{step.flops->model} : std::nullopt;
+  const auto model = report.formula ? std::optional{report.formula->flops}
+                     : step.flops   ? std::optional{step.flops->model}
+                                    : std::nullopt;
   const auto hardware = step.flops ? std::optional{step.flops->hardware} : std::nullopt;
   const auto device = step.device ? std::optional{seconds(step.device->length())} : std::nullopt;
   json.begin_object()
@@ -92,10 +94,28 @@ void write_flops(JsonWriter& json, const std::optional<TraceFlops>& flops) {
     json.null();
     return;
   }
-  json.begin_object().field("model", flops->model).field("hardware", flops->hardware);
+  json.begin_object()
+      .field("model", flops->model)
+      .field("optimizer", flops->optimizer)
+      .field("hardware", flops->hardware);
   write_by_dtype(json, "by_dtype", flops->hardware_by_dtype);
   write_by_dtype(json, "model_by_dtype", flops->model_by_dtype);
   json.end_object();
+}
+
+void write_formula(JsonWriter& json, const std::optional<StepFormula>& formula) {
+  json.key("formula");
+  if (!formula) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .field("model", formula->model)
+      .field("tokens", formula->tokens)
+      .field("seq_len", formula->seq_len)
+      .field("model_flops", formula->flops)
+      .field("dtype", to_string(formula->dtype))
+      .end_object();
 }
 
 /// One object per kind, with the sizes it occurs in.
@@ -159,6 +179,7 @@ void write_rank(JsonWriter& json, const DeviceReport& report) {
   json.end_object();
   write_idle(json, report.idle);
   write_flops(json, report.flops);
+  write_formula(json, report.formula);
   json.field("mfu", report.mfu).field("coverage", report.coverage);
   json.key("unsupported").begin_array();
   for (const UnsupportedOp& op : report.unsupported) {
@@ -166,6 +187,16 @@ void write_rank(JsonWriter& json, const DeviceReport& report) {
         .field("op", op.op)
         .field("calls", op.calls)
         .field("seconds", seconds(op.time))
+        .end_object();
+  }
+  json.end_array();
+  json.key("modules").begin_array();
+  for (const ModuleTime& one : report.modules) {
+    json.begin_object()
+        .field("module", one.module)
+        .field("forward_seconds", seconds(one.forward))
+        .field("backward_seconds", seconds(one.backward))
+        .field("hardware_flops", one.flops)
         .end_object();
   }
   json.end_array();

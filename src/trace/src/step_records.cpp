@@ -27,15 +27,25 @@ std::optional<TimeWindow> measured(const DeviceReport& report, const TraceStepRe
   return report.device_index ? step.device : std::optional{step.host};
 }
 
-void set_flops(const TraceFlops& flops, StepRecord& record) {
-  record.model_flops = flops.model;
+void set_counted(const TraceFlops& flops, StepRecord& record) {
+  record.model_flops = flops.useful();
   record.hardware_flops = flops.hardware;
   record.recompute_flops = flops.recompute;
+  const auto useful = flops.useful_by_dtype();
   for (std::size_t i = 0; i < dtype_count; ++i) {
-    record.model_flops_by_dtype[i] = static_cast<std::uint64_t>(flops.model_by_dtype[i]);
+    record.model_flops_by_dtype[i] = static_cast<std::uint64_t>(useful[i]);
     record.hardware_flops_by_dtype[i] = static_cast<std::uint64_t>(flops.hardware_by_dtype[i]);
   }
   record.flops_source = FlopsProvenance::counted;
+}
+
+void set_formula(const StepFormula& formula, StepRecord& record) {
+  record.model_flops = formula.flops;
+  record.model_flops_by_dtype = {};
+  record.model_flops_by_dtype[static_cast<std::size_t>(formula.dtype)] =
+      static_cast<std::uint64_t>(formula.flops.value);
+  record.flops_source = FlopsProvenance::estimate;
+  record.tokens = formula.tokens;
 }
 
 StepRecord record_of(const Trace& trace,
@@ -50,7 +60,8 @@ StepRecord record_of(const Trace& trace,
   record.time_unix = static_cast<double>(trace.base_time + time.end) * 1e-9;
   record.step_seconds = seconds(time.length());
   record.time_source = report.device_index ? TimeSource::device : TimeSource::host;
-  if (flops) set_flops(*flops, record);
+  if (flops) set_counted(*flops, record);
+  if (report.formula) set_formula(*report.formula, record);
   if (report.device_index) {
     const auto communication = static_cast<std::size_t>(DeviceClass::communication);
     const auto phase = [&](Phase one) -> auto& {
@@ -65,13 +76,27 @@ StepRecord record_of(const Trace& trace,
   return record;
 }
 
-/// An MFU of nothing counted is not 0 but unknown.
-std::optional<double> mfu_of(const DeviceReport& report, const TraceFlops& flops, TraceNs time) {
-  if (!report.peaks || flops.model.value == 0) return std::nullopt;
-  return Utilization{*report.peaks}.utilization(flops.model_by_dtype, seconds(time), 1);
+/// Ideal time over step time.  An MFU of nothing counted is not 0 but unknown.
+std::optional<double> mfu_of(std::span<const StepRecord> records) {
+  Seconds ideal;
+  Seconds time;
+  for (const StepRecord& record : records) {
+    if (!record.model_flops) continue;
+    if (!record.ideal_seconds) return std::nullopt;
+    ideal = ideal + *record.ideal_seconds;
+    time = time + record.step_seconds;
+  }
+  if (!(ideal.value > 0) || !(time.value > 0)) return std::nullopt;
+  return ideal / time;
 }
 
 }  // namespace
+
+std::array<WideInt, dtype_count> TraceFlops::useful_by_dtype() const {
+  std::array<WideInt, dtype_count> useful = model_by_dtype;
+  for (std::size_t i = 0; i < dtype_count; ++i) useful[i] -= optimizer_by_dtype[i];
+  return useful;
+}
 
 void make_profiles(const Trace& trace,
                    const Links& links,
@@ -110,8 +135,6 @@ void make_profiles(const Trace& trace,
 }
 
 void make_records(const Trace& trace, DeviceReport& report) {
-  TraceNs total = 0;
-  TraceFlops sum;
   for (std::size_t i = 0; i < report.steps.size(); ++i) {
     TraceStepReport& step = report.steps[i];
     const std::optional<TimeWindow> time = measured(report, step);
@@ -119,21 +142,13 @@ void make_records(const Trace& trace, DeviceReport& report) {
     StepRecord record = record_of(trace, report, *time, step.split, step.idle, step.flops);
     record.step = step_number(step.name, i);
     record.process_step = static_cast<std::int64_t>(i);
+    step.mfu = mfu_of({&record, 1});
     report.records.push_back(record);
-    if (!step.flops) continue;
-    step.mfu = mfu_of(report, *step.flops, time->length());
-    total += time->length();
-    sum.model += step.flops->model;
-    for (std::size_t d = 0; d < dtype_count; ++d)
-      sum.model_by_dtype[d] += step.flops->model_by_dtype[d];
   }
-  if (report.steps.empty() && report.device_index) {
+  if (report.steps.empty() && report.device_index)
     report.records.push_back(
         record_of(trace, report, report.span, report.split, report.idle, report.flops));
-    if (report.flops) report.mfu = mfu_of(report, *report.flops, report.span.length());
-  } else {
-    report.mfu = mfu_of(report, sum, total);
-  }
+  report.mfu = mfu_of(report.records);
 }
 
 }  // namespace flopmeter

@@ -98,14 +98,16 @@ TEST(TraceFlops, recomputation_is_hardware_work_only) {
   EXPECT_EQ(report.flops->model.value, mm_flops);
 }
 
-TEST(TraceFlops, what_an_optimizer_multiplies_is_no_work_of_the_model) {
+TEST(TraceFlops, mfu_excludes_what_an_optimizer_multiplies) {
   const DeviceReport report = TraceText{}
                                   .event("user_annotation", "Optimizer.step#Muon.step", 0, 100)
                                   .op("aten::mm", 10, 10, mm_args)
                                   .kernel("sgemm", 1, 12, 150, 10)
                                   .report();
-  EXPECT_EQ(report.flops->hardware.value, mm_flops);
-  EXPECT_EQ(report.flops->model.value, 0);
+  EXPECT_EQ(report.flops->model.value, mm_flops);
+  EXPECT_EQ(report.flops->optimizer.value, mm_flops);
+  EXPECT_FALSE(report.mfu);
+  EXPECT_EQ(report.records.at(0).model_flops->value, 0);
 }
 
 TEST(TraceFlops, scalar_arguments_are_read) {
@@ -172,6 +174,25 @@ TEST(TraceFlops, without_shapes_there_are_none) {
   EXPECT_FALSE(report.flops);
   EXPECT_FALSE(report.mfu);
   EXPECT_THAT(report.notes, Contains(HasSubstr("record_shapes=True")));
+}
+
+TEST(TraceFlops, the_formula_of_a_model_gives_mfu_without_shapes) {
+  const StepFormula formula{.model = "gpt2",
+                            .tokens = 8,
+                            .seq_len = 4,
+                            .flops = {WideInt{3120000}},
+                            .dtype = Dtype::bf16};
+  const DeviceReport report = TraceText{}
+                                  .step(3, 0, 50)
+                                  .op("aten::mm", 0, 10)
+                                  .kernel("gemm", 1, 2, 20, 80)
+                                  .report({.peaks = std::nullopt, .formula = formula});
+  EXPECT_DOUBLE_EQ(*report.mfu, 3120000 / 312e12 / 100e-6);
+  EXPECT_DOUBLE_EQ(*report.steps.at(0).mfu, *report.mfu);
+  EXPECT_FALSE(report.flops);
+  EXPECT_EQ(report.records.at(0).flops_source, FlopsProvenance::estimate);
+  EXPECT_EQ(report.records.at(0).tokens, 8);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("by the formula of gpt2")));
 }
 
 TEST(TraceFlops, mfu_is_ideal_time_over_device_time) {

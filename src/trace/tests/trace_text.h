@@ -63,10 +63,10 @@ class TraceText {
            "\n], \"traceName\": \"t\"}";
   }
   /// The report of its first device.
-  [[nodiscard]] DeviceReport report() const {
+  [[nodiscard]] DeviceReport report(const TraceReportOptions& options = {}) const {
     Result<Trace> trace = parse_trace(object());
     EXPECT_TRUE(trace.has_value());
-    return report_devices(*trace).front();
+    return report_devices(*trace, options).front();
   }
 
  private:

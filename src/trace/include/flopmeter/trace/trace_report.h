@@ -62,11 +62,27 @@ struct IdleTimes {
 
 /// Exact integers.
 struct TraceFlops {
-  Flops model;
+  Flops model;      ///< of all operators but recomputed ones
+  Flops optimizer;  ///< part of `model`: the optimizer's own matmuls, which MFU excludes
   Flops hardware;
   Flops recompute;  ///< part of `hardware`
   std::array<WideInt, dtype_count> model_by_dtype{};
+  std::array<WideInt, dtype_count> optimizer_by_dtype{};
   std::array<WideInt, dtype_count> hardware_by_dtype{};
+
+  /// The FLOPs that MFU counts.
+  [[nodiscard]] Flops useful() const { return model - optimizer; }
+  [[nodiscard]] std::array<WideInt, dtype_count> useful_by_dtype() const;
+};
+
+/// The model FLOPs of one step on one device by the formula of its model, instead of by the
+/// operators of the trace.
+struct StepFormula {
+  std::string model;
+  std::int64_t tokens = 0;  ///< of one step on one device
+  std::int64_t seq_len = 0;
+  Flops flops;
+  Dtype dtype = Dtype::bf16;
 };
 
 struct TraceStepReport {
@@ -75,7 +91,7 @@ struct TraceStepReport {
   /// From the last work of the steps before to the last work that the step launched; empty if it
   /// launched none.
   std::optional<TimeWindow> device;
-  std::optional<TraceFlops> flops;  ///< empty if the trace has no shapes
+  std::optional<TraceFlops> flops;  ///< of its operators; empty if the trace has no shapes
   std::optional<double> mfu;
   TimeSplit split;  ///< of the device's interval
   IdleTimes idle;
@@ -96,6 +112,14 @@ struct UnsupportedOp {
   std::string op;
   std::int64_t calls = 0;
   TraceNs time = 0;
+};
+
+/// The work that a module of the model launched itself, without the modules inside it.
+struct ModuleTime {
+  std::string module;    ///< "GPT/Block/Linear": classes from the outermost one on
+  TraceNs forward = 0;   ///< of the device, else of the host's operators
+  TraceNs backward = 0;  ///
+  Flops flops;           ///< executed
 };
 
 /// A collective on one rank, for comparison with the same one on other ranks.
@@ -129,10 +153,12 @@ struct DeviceReport {
   std::optional<TraceFlops> flops;  ///< of all executed operators; empty without shapes
   std::optional<double> coverage;   ///< device time of counted operators / compute time
   std::vector<UnsupportedOp> unsupported;
+  std::vector<ModuleTime> modules;  ///< longest first; empty without stacks and annotations
   std::vector<CollectiveSummary> collectives;
   std::vector<CollectiveCall> collective_calls;
   TraceNs collective_wait = 0;  ///< for the last rank at collectives; known if ranks are compared
   std::optional<double> mfu;    ///< of the steps, or of `span` if there are none
+  std::optional<StepFormula> formula;  ///< what MFU counts, if not `flops`
 
   std::vector<Finding> findings;    ///< that only a trace can prove, largest first
   std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
@@ -154,9 +180,9 @@ struct TraceReport {
   std::vector<std::string> notes;
 };
 
-/// The peaks for MFU; empty to use those of the device that the trace names.
 struct TraceReportOptions {
-  std::optional<PeakTable> peaks;
+  std::optional<PeakTable> peaks;  ///< empty: those of the device that the trace names
+  std::optional<StepFormula> formula{};
 };
 
 /// One report per device of the trace; one without device work if there is none.  Reorders the
