@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_realtime.log: the rows of the current start, one line each, for `tail -f`.  Each start
-// creates a new file under the name, so that two runs in one directory never mix their lines.
+// perf_realtime.log: the rows of the current start, one line each, for `tail -f`.  A start replaces
+// the file of an earlier one.  If another program writes a file of that name, this one is
+// perf_realtime.1.log.
 #include "../src/bounded_file.h"
 #include "../src/metrics_table.h"
 

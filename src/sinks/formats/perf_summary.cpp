@@ -42,6 +42,7 @@ struct Row {
 
 class PerfSummarySink final : public Sink {
  public:
+  /// An empty path: the name of the layout, or the next one that no other program has taken.
   PerfSummarySink(const RunContext& run, std::string path)
       : run_(run), path_(std::move(path)), intervals_(run) {}
 
@@ -118,6 +119,11 @@ class PerfSummarySink final : public Sink {
   }
 
   Result<void> save(const std::vector<Finding>& findings) {
+    if (path_.empty()) {
+      auto name = claim_name(RunLayout{run_}.perf_summary());
+      if (!name) return name.error();
+      path_ = *std::move(name);
+    }
     FileReplacement file{path_};
     std::string text;
     JsonWriter json{text, 2};
@@ -204,8 +210,7 @@ class PerfSummarySink final : public Sink {
 };
 
 Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {
-  std::string path = target.empty() ? RunLayout{run}.perf_summary() : std::string{target};
-  return std::unique_ptr<Sink>{std::make_unique<PerfSummarySink>(run, std::move(path))};
+  return std::unique_ptr<Sink>{std::make_unique<PerfSummarySink>(run, std::string{target})};
 }
 
 }  // namespace

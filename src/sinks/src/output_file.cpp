@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -67,6 +68,38 @@ int open_claimed(const std::string& path) {
   return -1;
 }
 
+/// Opens a new file under `path` or the first free number; `path` becomes its name.  Negative if it
+/// failed.  `claimed` accepts an empty file that no process writes.
+int open_fresh(std::string& path, bool claimed) {
+  const std::string wanted = path;
+  int fd = -1;
+  for (int n = 1; n < most_names; ++n) {
+    fd = ::open(path.c_str(), common_flags | O_CREAT | O_EXCL | O_APPEND, file_mode);
+    if (fd >= 0 || errno != EEXIST) break;
+    if (claimed) fd = open_claimed(path);
+    if (fd >= 0) break;
+    path = numbered(wanted, n);
+  }
+  if (fd < 0) path = wanted;
+  return fd;
+}
+
+/// Whether there is no file, or one with the same header, apart from its digits, that no process
+/// writes any more: another program may use the same name in a shared folder.
+bool is_replaceable(const std::string& path, std::string_view header) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return errno == ENOENT || errno == ELOOP;
+  std::string start(header.size(), '\0');
+  const ssize_t count = ::read(fd, start.data(), start.size());
+  const bool free = flock(fd, LOCK_SH | LOCK_NB) == 0;
+  ::close(fd);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return free && count == static_cast<ssize_t>(header.size()) &&
+         std::equal(start.begin(), start.end(), header.begin(), [&](char a, char b) {
+           return a == b || (is_digit(a) && is_digit(b));
+         });
+}
+
 }  // namespace
 
 Error system_error(std::string_view what, std::string_view path, int code) {
@@ -84,6 +117,15 @@ Result<void> make_directories(const std::string& path) {
   return system_error("create directory", path, errno);
 }
 
+Result<std::string> claim_name(const std::string& path) {
+  if (const auto made = make_directories(parent(path)); !made) return made.error();
+  std::string name = path;
+  const int fd = open_fresh(name, false);
+  if (fd < 0) return system_error("create", path, errno);
+  ::close(fd);
+  return name;
+}
+
 OutputFile::OutputFile(std::string path, Name name, std::string header)
     : path_(std::move(path)), name_(name), header_(std::move(header)) {}
 
@@ -97,7 +139,7 @@ Result<void> OutputFile::open() {
   if (lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
     fd_ = ::open(path_.c_str(),
                  common_flags);  // a device or a pipe: used as it is, never blocks
-  } else if (name_ == Name::replace) {
+  } else if (name_ == Name::replace && is_replaceable(path_, header_)) {
     const std::string temporary = temporary_name(path_);
     unlink(temporary.c_str());
     fd_ = ::open(temporary.c_str(), common_flags | O_CREAT | O_EXCL | O_APPEND, file_mode);
@@ -108,15 +150,7 @@ Result<void> OutputFile::open() {
       errno = code;
     }
   } else {
-    const std::string wanted = path_;
-    for (int n = 1; n < most_names; ++n) {
-      fd_ = ::open(path_.c_str(), common_flags | O_CREAT | O_EXCL | O_APPEND, file_mode);
-      if (fd_ >= 0 || errno != EEXIST) break;
-      fd_ = open_claimed(path_);
-      if (fd_ >= 0) break;
-      path_ = numbered(wanted, n);
-    }
-    if (fd_ < 0) path_ = wanted;
+    fd_ = open_fresh(path_, true);
   }
   if (fd_ < 0) return system_error("open", path_, errno);
   regular_ = fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);

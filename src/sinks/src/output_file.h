@@ -18,7 +18,7 @@ class OutputFile {
  public:
   enum class Name : std::uint8_t {
     fresh,    ///< a file that did not exist: "x.1.log" if "x.log" exists
-    replace,  ///< a new file under the name; a process that writes the old file keeps it
+    replace,  ///< a new file in place of one that an earlier start wrote; any other file stays
   };
 
   OutputFile(std::string path, Name name, std::string header = {});
@@ -69,6 +69,10 @@ class FileReplacement {
   int fd_ = -1;
   std::optional<Error> error_;
 };
+
+/// Creates an empty file that did not exist, and its parent directories: "x.1.json" if "x.json"
+/// exists.
+Result<std::string> claim_name(const std::string& path);
 
 /// Creates `path` and its parent directories.
 Result<void> make_directories(const std::string& path);
