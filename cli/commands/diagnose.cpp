@@ -7,6 +7,7 @@
 
 #include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/report/diagnosis_text.h>
+#include <flopmeter/report/recorded_step.h>
 
 #include <memory>
 
@@ -36,7 +37,9 @@ Exit run(Options options) {
   if (options.steps > 0) wanted.steps = static_cast<std::size_t>(options.steps);
   std::optional<ProgressLine> line{options.directory};
   wanted.progress = [&](double share) { line->show(share); };
-  const auto diagnosis = diagnose(read_evidence(*opened, wanted));
+  Evidence evidence = read_evidence(*opened, wanted);
+  const auto recorded = read_run_trace(*opened, wanted.rank.value_or(ranks.front()));
+  const auto diagnosis = diagnose(evidence, recorded);
   line.reset();
   if (!diagnosis) return refuse(diagnosis.error());
   std::optional<DeviceCost> cost;

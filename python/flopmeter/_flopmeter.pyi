@@ -93,6 +93,7 @@ class MonitorConfig:
     policy: str
     reports_forward: bool
     device_memory: Callable[[], tuple[int, int, int]] | None
+    tracer: Any
 
 class ModelSource:
     def __init__(

@@ -22,6 +22,7 @@ from flopmeter.torch import loaded_torch
 from flopmeter.torch.activities import report_activities
 from flopmeter.torch.hooks import CollectorHook, TorchHooks, can_hook
 from flopmeter.torch.modules import replicated_hooks
+from flopmeter.torch.step_trace import StepTrace
 from flopmeter.values import as_float
 from flopmeter.workload import describe_workload
 from flopmeter.wrap import Wrapped
@@ -114,7 +115,11 @@ class Monitor:
         parts.world = find_world(rank, world_size, data_parallel, model, values)
         parts.exchange = make_exchange(values)
         parts.policy, parts.reports_forward = steps.policy, bool(steps.modules) or model is not None
+        self._trace = StepTrace(int(values["disk_limit_mib"])) if int(values["kineto_step"]) else None
+        parts.tracer = self._trace
         self.core = _flopmeter.Monitor(parts)
+        if self._trace is not None:
+            self._trace.path = self.core.status()["trace"]
         self.rank = parts.world.rank
         self.peaks = parts.peaks
         self.automatic = steps.automatic
@@ -256,6 +261,8 @@ class Monitor:
         self._finished = True
         lifetime.finished(self)
         self.detach()
+        if self._trace is not None:
+            self._trace.end(keep=False)  # of a step that is still open
         deadline = time.monotonic() + _FINISH_SECONDS
         self.core.finish()
         self._records.join(max(deadline - time.monotonic(), 0))

@@ -124,6 +124,7 @@ Monitor PythonMonitor::start(MonitorConfig& config) {
   connections.world = config.world;
   connections.replicated = config.replicated;
   connections.exchange = reinterpret_cast<Exchange*>(config.exchange);  // NOLINT: as the counter
+  if (!config.tracer.is_none()) connections.tracer = &tracer_.emplace(config.tracer);
   connections.device_clock = adapter_device_clock();
   connections.devices = config.devices;
   connections.model_source = config.model_source;
@@ -141,6 +142,20 @@ Monitor PythonMonitor::start(MonitorConfig& config) {
     return DeviceMemory{.current = known(0), .peak = known(1), .reserved = known(2)};
   };
   return take(Monitor::start(config.options, std::move(connections)));
+}
+
+bool PythonTracer::begin(std::int64_t step) noexcept {
+  const py::gil_scoped_acquire gil;
+  PyObject* answer = PyObject_CallMethod(tracer_.ptr(), "begin", "L", static_cast<long long>(step));
+  Py_XDECREF(answer);
+  PyErr_Clear();
+  return answer == Py_True;
+}
+
+void PythonTracer::end(bool keep) noexcept {
+  const py::gil_scoped_acquire gil;
+  Py_XDECREF(PyObject_CallMethod(tracer_.ptr(), "end", "O", keep ? Py_True : Py_False));
+  PyErr_Clear();
 }
 
 void PythonMonitor::step_ended() noexcept {
@@ -288,6 +303,7 @@ py::dict status_of(PythonMonitor& self) {
   const MonitorStatus status = self.monitor().status();
   return py::dict("disabled"_a = status.disabled,
                   "directory"_a = status.directory,
+                  "trace"_a = status.trace,
                   "steps"_a = status.steps,
                   "written"_a = status.written,
                   "dropped"_a = status.dropped,
@@ -345,7 +361,8 @@ void bind_config(py::module_& m) {
       .def_readwrite("known_work", &MonitorConfig::known_work)
       .def_readwrite("policy", &MonitorConfig::policy)
       .def_readwrite("reports_forward", &MonitorConfig::reports_forward)
-      .def_readwrite("device_memory", &MonitorConfig::device_memory);
+      .def_readwrite("device_memory", &MonitorConfig::device_memory)
+      .def_readwrite("tracer", &MonitorConfig::tracer);
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ struct MonitorConfig {
   std::string policy = "explicit";  ///< explicit, per_optimizer_step, or framework
   bool reports_forward = true;
   pybind11::object device_memory = pybind11::none();  ///< () -> (current, peak, reserved) in bytes
+  pybind11::object tracer = pybind11::none();         ///< with begin(step) -> bool and end(keep)
 };
 
 /// A batch whose lengths and images are owned.
@@ -68,6 +69,17 @@ class OwnedBatch {
 std::optional<std::int64_t> whole_number(pybind11::handle value, std::int64_t& dropped) noexcept;
 /// A finite or infinite float; empty and counted if `value` is something else than that or None.
 std::optional<double> real_number(pybind11::handle value, std::int64_t& dropped) noexcept;
+
+/// Passes the calls to an object of Python.
+class PythonTracer final : public StepTracer {
+ public:
+  explicit PythonTracer(pybind11::object tracer) : tracer_(std::move(tracer)) {}
+  bool begin(std::int64_t step) noexcept override;
+  void end(bool keep) noexcept override;
+
+ private:
+  pybind11::object tracer_;
+};
 
 class PythonMonitor {
  public:
@@ -99,6 +111,7 @@ class PythonMonitor {
   Dtype dtype_;
   pybind11::object counter_;  ///< outlives the monitor
   pybind11::object device_memory_;
+  std::optional<PythonTracer> tracer_;
   std::int64_t log_interval_;
   std::int64_t steps_to_memory_ = 0;
   std::shared_ptr<Shared> shared_;

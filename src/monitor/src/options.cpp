@@ -168,6 +168,7 @@ constexpr auto rows = std::to_array<OptionRow>({
     {"sink", true, false, "further output, name or name:target; repeatable", parse_sink, show<&O::sinks>},
     {"metrics_address", true, false, "serve /metrics on host:port, such as 127.0.0.1:9095", parse_text<&O::metrics_address>, show<&O::metrics_address>},
     {"overhead_budget", true, false, "maximum overhead, as a fraction of step time", parse_share, show<&O::overhead_budget>},
+    {"kineto_step", true, false, "record this step of each process with the PyTorch profiler; 0: none", parse_count<&O::kineto_step, 0>, show<&O::kineto_step>},
     {"run_id", true, false, "identifier of the run, shared by its ranks and restarts", parse_text<&O::run_id>, show<&O::run_id>},
     {"total_steps", false, false, "number of the last step, for the estimated time left (0: unknown)", parse_count<&O::total_steps, 0>, show<&O::total_steps>},
     {"enabled", false, true, "monitor the run", parse_switch<&O::enabled>, show<&O::enabled>},

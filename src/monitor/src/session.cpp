@@ -372,6 +372,7 @@ void Monitor::Session::finish() noexcept {
 MonitorStatus Monitor::Session::status() const {
   MonitorStatus status;
   status.directory = run_.directory;
+  status.trace = RunLayout{run_}.trace();
   status.steps = recorder_.steps();
   status.written = written_.load(std::memory_order_relaxed);
   status.dropped = recorder_.dropped();

@@ -4,6 +4,7 @@
 #include "step_recorder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace flopmeter {
 
@@ -28,6 +29,15 @@ std::optional<double> coverage_of(const OpProfile& profile, bool has_unsupported
 /// so.
 void StepRecorder::start_profile() noexcept {
   if (profiling_) stop_profile(clock_.monotonic());  // of a step that did not end
+  stop_trace(false);
+  if (now_.record.tag == StepTag::train && process_steps_ == traced_step_) {
+    tracing_ = tracer_->begin(now_.record.step);
+    if (tracing_) {
+      now_.record.tag = StepTag::profile;
+      return;
+    }
+    ++traced_step_;
+  }
   if (source_ == nullptr || now_.record.tag != StepTag::train ||
       !profile_plan_.wants(process_steps_))
     return;
@@ -41,6 +51,10 @@ void StepRecorder::start_profile() noexcept {
   } else {
     profile_plan_.profiled(process_steps_, 0);  // not this time
   }
+}
+
+void StepRecorder::stop_trace(bool keep) noexcept {
+  if (std::exchange(tracing_, false)) tracer_->end(keep);
 }
 
 void StepRecorder::stop_profile(std::int64_t now) noexcept {

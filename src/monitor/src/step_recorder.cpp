@@ -51,13 +51,15 @@ StepRecorder::StepRecorder(const Options& options,
       rank_(connections.world.rank),
       world_size_(connections.world.size),
       data_parallel_(data_parallel_of(connections.world)),
+      tracer_(connections.tracer),
       replicated_(connections.replicated),
       counts_for_group_(tensor_rank_of(connections.world) == 0),
       devices_(connections.devices),
       ring_(ring),
       device_(connections.device_clock, connections.clock, options.overhead_budget),
       plan_(options, connections.source != nullptr),
-      profile_plan_(options) {}
+      profile_plan_(options),
+      traced_step_(tracer_ == nullptr ? -1 : options.kineto_step - 1) {}
 
 void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
   const bool is_out_of_step = kind == Kind::out_of_step;
@@ -85,6 +87,7 @@ void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
 
 void StepRecorder::discard(bool keep_batch) noexcept {
   device_.discard();
+  stop_trace(false);
   if (profiling_) stop_profile(clock_.monotonic());
   has_kept_ = keep_batch && has_batch_;
   if (has_kept_) copy_batch(now_, kept_);
@@ -299,6 +302,7 @@ std::int64_t StepRecorder::finish_step(std::int64_t now, const StepOutcome& outc
   stop_counting(now - now_.start_ns);
   tag_compilation();
   stop_profile(now);
+  stop_trace(true);
   last_step_ = now_.record.step;
   ++process_steps_;
   emit(now, !outcome.interval);

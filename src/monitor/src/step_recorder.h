@@ -115,6 +115,7 @@ class StepRecorder {
   void add_communication() noexcept;
   void start_profile() noexcept;
   void stop_profile(std::int64_t now) noexcept;
+  void stop_trace(bool keep) noexcept;
   static void set_device_times(StepRecord& record,
                                const std::optional<DeviceTimes>& times) noexcept;
   void publish(const Slot& slot) noexcept;
@@ -129,6 +130,7 @@ class StepRecorder {
   const std::int32_t rank_;
   const std::int32_t world_size_;
   const std::int32_t data_parallel_;
+  StepTracer* const tracer_;
   const bool replicated_;        ///< the source reports replicated work
   const bool counts_for_group_;  ///< and this rank is the one that counts it
   const std::int32_t devices_;
@@ -154,6 +156,8 @@ class StepRecorder {
   bool counting_enabled_ = false;
   bool counts_before_step_ = false;
   bool profiling_ = false;
+  bool tracing_ = false;
+  std::int64_t traced_step_;                            ///< negative: none
   std::optional<double> coverage_;                      ///< of the last profiled step
   std::uint64_t compilations_ = compilations().load();  ///< before this step
   std::int64_t train_step_ns_ = 0;  ///< of the last ordinary step, without the wait for data

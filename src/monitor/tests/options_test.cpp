@@ -278,7 +278,7 @@ TEST(Options, the_text_form_restores_every_option) {
 TEST(Options, native_flags_fit_on_one_screen) {
   const auto rows = option_rows();
   EXPECT_EQ(std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.native; }),
-            15);
+            16);
 }
 
 TEST(Options, the_sample_configurations_load) {

@@ -5,6 +5,7 @@
 
 #include "run_index.h"
 
+#include <flopmeter/report/recorded_step.h>
 #include <flopmeter/report/report.h>
 
 #include <optional>
@@ -12,8 +13,10 @@
 
 namespace flopmeter {
 
-/// The document of one run ("flopmeter.report/2").
-std::string report_json(const RunIndex& index, const ReportOptions& options);
+/// The document of one run ("flopmeter.report/2"), with the step that it recorded, if any.
+std::string report_json(const RunIndex& index,
+                        const ReportOptions& options,
+                        const std::optional<DeviceReport>& recorded = std::nullopt);
 
 /// The same of one rank and its newest 10,000 records; empty if the run does not have the rank.
 std::optional<std::string> rank_json(const RunIndex& index, int rank, const ReportOptions& options);

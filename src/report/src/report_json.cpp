@@ -377,17 +377,20 @@ std::vector<std::string> notes_of(const RunIndex& index) {
 
 }  // namespace
 
-std::string report_json(const RunIndex& index, const ReportOptions& options) {
-  const Evidence evidence = index.evidence();
+std::string report_json(const RunIndex& index,
+                        const ReportOptions& options,
+                        const std::optional<DeviceReport>& recorded) {
+  Evidence evidence = index.evidence();
   return document({.source = index.run().path,
                    .metadata = index.run().metadata,
                    .overview = index.overview(),
-                   .diagnosis = diagnose(evidence),
+                   .diagnosis = diagnose(evidence, recorded),
                    .ranks = evidence.ranks,
                    .profiles = evidence.profiles,
                    .starts = index.starts(),
                    .rank_map = index.rank_map().picture(),
                    .marks = index.marks(),
+                   .timeline = recorded ? std::optional{recorded->timeline} : std::nullopt,
                    .notes = notes_of(index)},
                   options);
 }
@@ -474,7 +477,9 @@ Result<std::string> report_json(const std::string& directory, const ReportOption
     done += chunk;
     if (more && options.progress) options.progress(std::min(done / stream_bytes(index.run()), 1.0));
   }
-  return report_json(index, options);
+  const std::vector<int> ranks = index.run().ranks();
+  return report_json(
+      index, options, ranks.empty() ? std::nullopt : read_run_trace(index.run(), ranks.front()));
 }
 
 }  // namespace flopmeter

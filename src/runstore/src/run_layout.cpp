@@ -89,7 +89,7 @@ std::optional<RunLayout::RecordFile> RunLayout::parse_records(std::string_view f
 
 std::string RunLayout::stamp_in(std::string_view file_name) {
   for (const std::string_view prefix :
-       {"perf_metrics_", "perf_summary_", "records_", "op_profile_"}) {
+       {"perf_metrics_", "perf_summary_", "records_", "op_profile_", "trace_"}) {
     if (!file_name.starts_with(prefix)) continue;
     const std::string_view stamp = file_name.substr(prefix.size(), stamp_size);
     if (is_stamp(stamp)) return std::string{stamp};

@@ -45,12 +45,26 @@ enum class ModelFlops : std::uint8_t {
   framework,  ///< StepInput::flops; the count states the hardware FLOPs
 };
 
+/// Records the step that Options::kineto_step names with the profiler of the framework.  Called on
+/// the training thread.
+class StepTracer {
+ public:
+  /// False if the step cannot be recorded: the next one is tried.
+  virtual bool begin(std::int64_t step) noexcept = 0;
+  /// Stores what was recorded, unless the step has no record.
+  virtual void end(bool keep) noexcept = 0;
+
+ protected:
+  ~StepTracer() = default;
+};
+
 /// The parts that a monitor works with.  Everything pointed at must outlive the monitor.
 struct Connections {
   FlopCounter* source = nullptr;        ///< counts; none: no counting
   FlopEstimator* estimator = nullptr;   ///< estimates; none: no estimate
   DeviceClock* device_clock = nullptr;  ///< of an asynchronous device; none: host clocks
   Exchange* exchange = nullptr;         ///< for the broadcast of rank 0's measurement
+  StepTracer* tracer = nullptr;         ///< none: no step is traced
   PeakTable peaks;
   std::string convention = "model-v1";
   ModelFlops model_flops = ModelFlops::count;
@@ -77,6 +91,7 @@ struct Connections {
 struct MonitorStatus {
   std::string disabled;  ///< why it is off; empty: it is on
   std::string directory;
+  std::string trace;  ///< file for the step that a StepTracer records
   std::uint64_t steps = 0;
   std::uint64_t written = 0;  ///< records that reached the sinks
   std::uint64_t dropped = 0;

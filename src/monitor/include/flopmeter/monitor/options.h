@@ -55,6 +55,7 @@ struct Options {
   bool fallback_to_profiler = true;
   double overhead_budget = 0.005;
   int profile_frequency = 1000;  ///< steps between operator profiles; 0: none
+  int kineto_step = 0;           ///< the step of the process that a StepTracer records; 0: none
   bool zero_unmeasured = false;  ///< writes 0 for an MFU that was not measured
 
   bool tensorboard = false;

@@ -23,6 +23,7 @@ class RunLayout {
   [[nodiscard]] std::string records() const { return of_rank("records_", ".jsonl"); }
   [[nodiscard]] std::string records_csv() const { return of_rank("records_", ".csv"); }
   [[nodiscard]] std::string op_profile() const { return of_rank("op_profile_", ".jsonl"); }
+  [[nodiscard]] std::string trace() const { return of_rank("trace_", ".json"); }
   [[nodiscard]] std::string perf_metrics() const { return of_start("perf_metrics_", ".log"); }
   [[nodiscard]] std::string perf_summary() const { return of_start("perf_summary_", ".json"); }
   [[nodiscard]] std::string perf_realtime() const { return directory_ + "/perf_realtime.log"; }

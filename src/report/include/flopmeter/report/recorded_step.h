@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The diagnosis of a run that recorded a step with the PyTorch profiler.
+#pragma once
+
+#include <flopmeter/analysis/diagnosis.h>
+#include <flopmeter/trace/run_trace.h>
+
+#include <optional>
+
+namespace flopmeter {
+
+/// Adds the operator profile of the recorded step, if any, to the evidence, and to the diagnosis
+/// the findings that only a trace can prove.
+Result<Diagnosis> diagnose(Evidence& evidence, const std::optional<DeviceReport>& recorded);
+
+}  // namespace flopmeter
