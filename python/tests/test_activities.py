@@ -123,9 +123,9 @@ def test_a_python_thread_that_holds_the_interpreter_lock_is_named(tmp_path):
 
 def test_threads_that_do_not_hold_the_lock_are_not_blamed(tmp_path):
     # Sleeps; computes without the lock on torch's own threads; and takes records from the monitor, as a sink does.
-    factor = torch.randn(256, 256)
+    factor = torch.randn(768, 768)
     flopmeter.register_sink("idle", lambda record: None)
-    stops = [with_thread(lambda: time.sleep(0.001)), with_thread(lambda: factor @ factor @ factor)]
+    stops = [with_thread(lambda: time.sleep(0.01)), with_thread(lambda: factor @ factor @ factor)]
     try:
         rows = loop(tmp_path, 200, lambda step: time.sleep(0.005), sinks="idle")
     finally:

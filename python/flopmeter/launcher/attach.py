@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
 from flopmeter import lifetime
@@ -27,9 +28,9 @@ def _loader_in_use() -> bool:
 
 def _steps_left() -> int | None:
     """Steps that the Hugging Face Trainer or Lightning above this call plans; None in any other loop."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        caller = frame.f_locals.get("self")
+        caller: Any = frame.f_locals.get("self")
         kinds = {f"{each.__module__}.{each.__qualname__}" for each in type(caller).__mro__}
         try:
             if "transformers.trainer.Trainer" in kinds:
