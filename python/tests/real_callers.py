@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the Python files of a library with stubs for its kernels, and prints counts; started by test_count_real_callers.py."""
+
+import ast
+import enum
+import json
+import sys
+import types
+from pathlib import Path
+
+import torch
+
+import flopmeter
+
+
+def stub(name, **functions):
+    """A module for the kernels.  They compute nothing that is counted."""
+    module = types.ModuleType(name)
+    module.__dict__.update(functions)
+    sys.modules[name] = module
+    return module
+
+
+def counted(function):
+    with flopmeter.count() as c:
+        function()
+    return {"forward": c.forward, "backward": c.backward, "bounded": c.bounded_flops, "ops": c.by_op, "unsupported": c.unsupported}
+
+
+def flash_attn(_folder):
+    old = False
+
+    def forward(q, _k, v, lse):
+        out = q.new_zeros(*q.shape[:-1], v.shape[-1])
+        padded = (q, _k, v, out) if old else ()
+        return (out, *padded, lse, None if old else torch.zeros(0), torch.zeros(2, dtype=torch.int64))
+
+    def backward(_dout, _q, _k, _v, _out, lse, dq, dk, dv, *_rest):
+        for each in (dq, dk, dv):
+            each.zero_()
+        return dq, dk, dv, lse.clone()
+
+    stub(
+        "flash_attn_2_cuda",
+        fwd=lambda q, k, v, *_: forward(q, k, v, torch.zeros(q.shape[0], q.shape[2], q.shape[1])),
+        varlen_fwd=lambda q, k, v, *_: forward(q, k, v, torch.zeros(q.shape[1], q.shape[0])),
+        bwd=backward,
+        varlen_bwd=backward,
+    )
+    custom_op = torch.library.custom_op
+    # flash-attn registers its operators for CUDA only.
+    torch.library.custom_op = lambda *args, device_types=None, **more: custom_op(*args, **more)
+    import flash_attn as library
+
+    old = library.__version__ < "2.7"
+
+    def inputs(*rows):
+        return [torch.randn(*each, heads, 8, requires_grad=True) for each, heads in zip((rows[0], rows[-1], rows[-1]), (4, 2, 2))]
+
+    starts = torch.tensor([0, 5, 7], dtype=torch.int32)
+    even, packed = inputs((2, 3), (2, 5)), inputs((7,))
+    return {
+        "causal": counted(lambda: library.flash_attn_func(*even, causal=True).sum().backward()),
+        "window": counted(lambda: library.flash_attn_func(*even, causal=True, window_size=(1, 0)).sum().backward()),
+        "packed": counted(
+            lambda: library.flash_attn_varlen_func(*packed, starts, starts, 5, 5, causal=True).sum().backward()
+        ),
+    }
+
+
+def megatron(_folder):
+    def add_weight_gradient(x, grad, main_grad):
+        main_grad += torch.from_numpy(grad.detach().flatten(0, -2).numpy().T @ x.detach().flatten(0, -2).numpy())
+
+    stub(
+        "fused_weight_gradient_mlp_cuda",
+        wgrad_gemm_accum_fp32=add_weight_gradient,
+        wgrad_gemm_accum_fp16=add_weight_gradient,
+    )
+    from megatron.core import parallel_state
+    from megatron.core.model_parallel_config import ModelParallelConfig
+    from megatron.core.tensor_parallel import ColumnParallelLinear, RowParallelLinear
+
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    parallel_state.initialize_model_parallel()
+    config = ModelParallelConfig(use_cpu_initialization=True, gradient_accumulation_fusion=True, params_dtype=torch.float32)
+    options = {"config": config, "init_method": torch.nn.init.ones_, "bias": False}
+    layers = [
+        ColumnParallelLinear(32, 64, gather_output=False, **options),
+        RowParallelLinear(64, 48, input_is_parallel=True, skip_bias_add=False, **options),
+    ]
+    for layer in layers:
+        layer.weight.main_grad = torch.zeros_like(layer.weight)
+    x = torch.randn(8, 2, 32, requires_grad=True)
+    return {"linear": counted(lambda: layers[1](layers[0](x)[0])[0].sum().backward())}
+
+
+def liger(_folder):
+    from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss
+
+    loss = LigerFusedLinearCrossEntropyLoss()
+    weight, x = torch.randn(64, 32, requires_grad=True), torch.randn(16, 32, requires_grad=True)
+    target = torch.randint(0, 64, (16,))
+    return {"loss": counted(lambda: loss(weight, x, target).backward())}
+
+
+class Mask(enum.Enum):
+    NVTE_CAUSAL_BOTTOM_RIGHT_MASK = 0
+
+
+class Layout(enum.Enum):
+    NVTE_BSHD_BSHD_BSHD = 0
+
+
+def transformer_engine(folder):
+    """Its package needs libraries of CUDA to be imported: the calls are read from its files, and made with these values."""
+    starts = torch.zeros(3, dtype=torch.int32)
+    values = {
+        "max_seqlen_q": 3,
+        "max_seqlen_kv": 5,
+        "QKVLayout[qkv_layout]": Layout.NVTE_BSHD_BSHD_BSHD,
+        "AttnMaskType[attn_mask_type]": Mask.NVTE_CAUSAL_BOTTOM_RIGHT_MASK,
+        "window_size": (-1, 0),
+        "cu_seqlens_q": starts,
+        "cu_seqlens_kv": starts,
+        "q": torch.randn(2, 3, 4, 8),
+        "k": torch.randn(2, 5, 2, 8),
+        "v": torch.randn(2, 5, 2, 6),
+    }
+    tex = stub("transformer_engine_torch", fused_attn_fwd=lambda *_: None, fused_attn_bwd=lambda *_: None)
+    with flopmeter.count():
+        pass
+    from flopmeter.torch import callables
+
+    for name in ("fused_attn_fwd", "fused_attn_bwd"):
+        callables.count_function(f"transformer_engine_torch::{name}")
+    tree = ast.parse(Path(folder, "transformer_engine/pytorch/cpp_extensions/fused_attn.py").read_text())
+    result = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("tex.fused_attn_"):
+            name = ast.unparse(node.func)[4:]
+            args = [values.get(ast.unparse(each)) for each in node.args]
+            result[name] = counted(lambda name=name, args=args: getattr(tex, name)(*args))
+    return result
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[2])
+    print(json.dumps(globals()[sys.argv[1]](sys.argv[2])))
