@@ -104,6 +104,49 @@ def liger(_folder):
     return {"loss": counted(lambda: loss(weight, x, target).backward())}
 
 
+def triton_kernel(folder):
+    """A kernel that multiplies: interpreted, and compiled for a GPU without being launched."""
+    Path(folder, "user_kernels.py").write_text(
+        "import triton\nimport triton.language as tl\n"
+        "@triton.jit\n"
+        "def multiply(a, b, c, SIZE: tl.constexpr):\n"
+        "    i = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]\n"
+        "    tl.store(c + i, tl.dot(tl.load(a + i), tl.load(b + i)))\n"
+        "@triton.jit\n"
+        "def add(a, b, c, SIZE: tl.constexpr):\n"
+        "    i = tl.arange(0, SIZE)\n"
+        "    tl.store(c + i, tl.load(a + i) + tl.load(b + i))\n"
+    )
+    with flopmeter.count():
+        pass
+    import triton
+    import user_kernels
+
+    if triton.knobs.runtime.interpret:
+        a, b, c = (torch.randn(16, 16) for _ in range(3))
+        with flopmeter.count() as count:
+            user_kernels.multiply[(1,)](a, b, c, 16)
+            user_kernels.add[(1,)](a, b, c, 16)
+        return {"names": [[each.op, each.calls] for each in count.unsupported]}
+
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.jit import JitFunctionInfo
+
+    for kernel in (user_kernels.multiply, user_kernels.add):
+        source = triton.compiler.ASTSource(kernel, {"a": "*fp32", "b": "*fp32", "c": "*fp32", "SIZE": "constexpr"}, {(3,): 16})
+        compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
+        kernel.device_caches[0] = ({"key": compiled},)
+        kernel.run = lambda *_, **__: None
+        with flopmeter.count() as count:
+            info = JitFunctionInfo("user_kernels", kernel.fn.__name__, kernel)
+            triton.knobs.runtime.jit_post_compile_hook(key="key", fn=info, compile={"device": 0})
+            kernel[(1,)](1, 2, 3)
+        if kernel is user_kernels.multiply:
+            names = [[each.op, each.calls] for each in count.unsupported]
+    assert not count.unsupported
+    return {"names": names}
+
+
 class Mask(enum.Enum):
     NVTE_CAUSAL_BOTTOM_RIGHT_MASK = 0
 

@@ -56,23 +56,27 @@ def library(tmp_path_factory):
     return find
 
 
-def run(name, folder):
+def run(name, folder, interpret=True):
     done = subprocess.run(
         [sys.executable, str(PROGRAM), name, str(folder)],
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "TRITON_INTERPRET": "1"},
+        env={**os.environ, "TRITON_INTERPRET": str(int(interpret)), "TRITON_CACHE_DIR": str(folder / "cache")},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_supported(name, folder):
+    result = run(name, folder)
     assert all(each["unsupported"] == [] for each in result.values())
     return result
 
 
 @pytest.mark.parametrize(("version", "operator"), [("2.6.3", "flash_attn_2_cuda::"), ("2.8.3", "flash_attn::_flash_attn_")])
 def test_flash_attention(library, version, operator):
-    result = run("flash_attn", library(f"flash_attn-{version}"))
+    result = run_supported("flash_attn", library(f"flash_attn-{version}"))
     for case, pairs in (("causal", 2 * (3 + 4 + 5)), ("window", 2 * 6), ("packed", 2 * 15)):
         assert (result[case]["forward"], result[case]["backward"]) == (pairs * FORWARD, pairs * BACKWARD)
         assert all(each.startswith(operator) for each in result[case]["ops"])
@@ -81,20 +85,26 @@ def test_flash_attention(library, version, operator):
 
 
 def test_megatron_counts_three_of_three_matmuls(library):
-    result = run("megatron", library("megatron_core-0.16.1", "triton-3.9.0"))["linear"]
+    result = run_supported("megatron", library("megatron_core-0.16.1", "triton-3.9.0"))["linear"]
     forward = 2 * 16 * (32 * 64 + 64 * 48)
     assert (result["forward"], result["backward"]) == (forward, 2 * forward)
     assert result["ops"] == {"aten::mm": 2 * forward, "fused_weight_gradient_mlp_cuda::wgrad_gemm_accum_fp32": forward}
 
 
 def test_liger_computes_gradients_in_the_forward_pass(library):
-    result = run("liger", library("liger_kernel-0.8.5", "triton-3.9.0"))["loss"]
+    result = run_supported("liger", library("liger_kernel-0.8.5", "triton-3.9.0"))["loss"]
     assert (result["forward"], result["backward"]) == (3 * 2 * 16 * 32 * 64, 0)
 
 
 @pytest.mark.parametrize("version", ["2.2.0", "2.9.0", "2.13.0", "2.20.2"])
 def test_transformer_engine_attention_at_the_positions_of_its_calls(library, version):
-    result = run("transformer_engine", library(f"transformer_engine-{version}"))
+    result = run_supported("transformer_engine", library(f"transformer_engine-{version}"))
     pairs = 2 * (3 + 4 + 5)
     assert result["fused_attn_fwd"]["forward"] == pairs * 2 * 4 * (8 + 6)
     assert result["fused_attn_bwd"]["forward"] == pairs * 2 * 4 * (3 * 8 + 2 * 6)  # outside of a backward pass
+
+
+@pytest.mark.parametrize("interpret", [True, False])
+def test_a_triton_kernel_that_multiplies_is_named(library, interpret):
+    result = run("triton_kernel", library("triton-3.9.0"), interpret)
+    assert result["names"] == [["user_kernels::multiply", 1 if interpret else 2]]

@@ -51,9 +51,9 @@ def torch_adapter() -> ModuleType:
 
 def _count_other_entry_points() -> None:
     """Counts work that does not pass the dispatcher."""
-    from flopmeter.torch import callables, compiled_graphs, replays
+    from flopmeter.torch import callables, compiled_graphs, replays, triton_kernels
 
-    for entry_point in (callables, compiled_graphs, replays):
+    for entry_point in (callables, compiled_graphs, replays, triton_kernels):
         entry_point.install()
 
 
