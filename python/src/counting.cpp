@@ -126,6 +126,22 @@ void check_registered(const Result<void>& result) {
   check(result);
 }
 
+const py::function*& delay_function() {
+  static const py::function* function = nullptr;
+  return function;
+}
+
+bool run_delay(double seconds) {
+  const py::gil_scoped_acquire gil;
+  try {
+    return (*delay_function())(seconds).cast<bool>();
+  } catch (py::error_already_set& error) {
+    error.discard_as_unraisable("flopmeter");
+  } catch (const py::cast_error&) {  // not a bool
+  }
+  return false;
+}
+
 }  // namespace
 
 void bind_counting(py::module_& m) {
@@ -134,6 +150,14 @@ void bind_counting(py::module_& m) {
         use_device_of,
         py::arg("tensor"),
         "The model trains on the device of the tensor with this address.");
+  m.def(
+      "set_device_delay",
+      [](const py::function& delay) {
+        delay_function() = new py::function(delay);  // never freed: the interpreter may be gone
+        set_device_delay(&run_delay);
+      },
+      py::arg("delay"),
+      "`delay(seconds)` enqueues a kernel that does nothing for that long, or returns False.");
   py::class_<OpCounter>(m, "OpCounter")
       .def(py::init<bool>(), py::arg("modules") = false)
       .def("stop", &OpCounter::stop)

@@ -80,6 +80,18 @@ def gradients_enabled() -> bool:
     return torch is None or torch.is_grad_enabled()
 
 
+def _delay_device(seconds: float) -> bool:
+    """Keep the current stream of the accelerator busy; False if the device has no kernel for that."""
+    torch: Any = loaded_torch()
+    accelerator = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else torch.device("cuda")
+    sleep = getattr(getattr(torch, accelerator.type), "_sleep", None)
+    if sleep is None:
+        return False
+    cycles_per_second = 2e9  # of the fastest devices; on others it takes longer
+    sleep(int(seconds * cycles_per_second))
+    return True
+
+
 def _owns(models: list[weakref.ref[Any]], optimizer: Any) -> bool:
     """Whether the optimizer updates parameters of the models."""
     own = {id(each) for model in models if (module := model()) is not None for each in module.parameters()}
@@ -133,6 +145,7 @@ class TorchHooks:
         adapter = ready_adapter()
         if adapter is not None:
             hooks.set_backward(adapter.BackwardHook(monitor.core.address))
+            adapter.set_device_delay(_delay_device)
         while optimizers and _left:  # not while torch runs hooks of optimizers, which must not be removed then
             _left.pop().remove()
         if optimizers:

@@ -19,7 +19,8 @@ constexpr double small_batch = 2048;  // tokens at once
 std::int64_t saved_by_batch(const RuleContext& context) {
   const OpTimes& ops = context.ops;
   const double launching = ops.between + ops.small;
-  const double starts = launching > 0 ? (ops.between + ops.starting_small) / launching : 0;
+  // All time that a device waits for launches is shared.
+  const double starts = launching > 0 ? (ops.between + ops.starting_small) / launching : 1;
   const double shared =
       static_cast<double>(context.with_padding(causes::launch_overhead)) * starts +
       static_cast<double>(context.all_steps(ops.starting_others)) +

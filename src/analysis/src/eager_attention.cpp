@@ -3,10 +3,16 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <compare>
+#include <functional>
 #include <map>
+#include <numeric>
+#include <set>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 namespace flopmeter {
 namespace {
@@ -129,8 +135,106 @@ Seen look(const OpProfile& profile) {
 
 }  // namespace
 
+namespace {
+
+/// Tensors of a row's shape, "[48,1024,64] [48,64,1024]".
+std::vector<std::vector<double>> tensors_of(std::string_view shape) {
+  std::vector<std::vector<double>> tensors;
+  for (std::size_t at = 0; at < shape.size(); ++at) {
+    if (shape[at] == '[') tensors.emplace_back();
+    double size = 0;
+    const auto [end, error] = std::from_chars(shape.data() + at, shape.data() + shape.size(), size);
+    if (error != std::errc{} || tensors.empty()) continue;
+    tensors.back().push_back(size);
+    at = static_cast<std::size_t>(end - shape.data()) - 1;
+  }
+  return tensors;
+}
+
+double elements_of(const std::vector<double>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>{});
+}
+
+/// The scores of attention: batch and heads by queries by keys.
+struct Scores {
+  double elements = 0;
+  double keys = 0;
+  auto operator<=>(const Scores&) const = default;
+};
+
+bool is_of(const std::vector<double>& sizes, const std::set<Scores>& scores) {
+  return !sizes.empty() && scores.contains({elements_of(sizes), sizes.back()});
+}
+
+/// Whether a batched product has scores as an argument, in either order, or as its result.
+bool multiplies(const OpProfileRow& row, const std::set<Scores>& scores) {
+  const auto tensors = tensors_of(row.shape);
+  const auto has_scores = [&](const Scores& each) {
+    if (std::any_of(tensors.begin(), tensors.end(), [&](const auto& sizes) {
+          return elements_of(sizes) == each.elements;
+        }))
+      return true;
+    if (tensors.size() < 2) return false;
+    const auto& a = tensors[tensors.size() - 2];
+    const auto& b = tensors.back();
+    return !a.empty() && !b.empty() && elements_of(a) / a.back() * b.back() == each.elements;
+  };
+  return std::any_of(scores.begin(), scores.end(), has_scores);
+}
+
+/// On a device a fused kernel keeps the scores on the chip: operators that move them disappear, and
+/// its products run as fast as those of the linear layers.
+std::optional<EagerAttention> eager_on_device(const RuleContext& context) {
+  constexpr double backward_products = 5.0 / 4;  // of a fused kernel, which repeats one of two
+  const auto profiles = typical(context.evidence.profiles);
+  EagerAttention found;
+  double seconds = 0;
+  for (const OpProfile& profile : profiles) {
+    const Seen seen = look(profile);
+    if (seen.fused || seen.softmax_calls == 0) return std::nullopt;
+    std::set<Scores> scores;
+    for (const OpProfileRow& row : profile.rows) {
+      const auto tensors = tensors_of(row.shape);
+      if (row.name == "aten::_softmax" && row.elements >= least_scores && !tensors.empty() &&
+          tensors[0].size() > 2)
+        scores.insert({elements_of(tensors[0]), tensors[0].back()});
+    }
+    double moving = 0, products = 0, linears = 0, linear_flops = 0, flops = 0, fused_flops = 0;
+    for (const OpProfileRow& row : profile.rows) {
+      if (row.phase == Phase::optimizer || row.recompute) continue;
+      const auto row_flops = static_cast<double>(row.flops);
+      if (is_linear(row)) {
+        linears += row.self.value;
+        linear_flops += row_flops;
+      } else if (row.kind == OpKind::compute && multiplies(row, scores)) {
+        products += row.self.value;
+        flops += row_flops;
+        fused_flops += row_flops * (row.backward ? backward_products : 1);
+      } else if (row.kind == OpKind::memory) {
+        const auto tensors = tensors_of(row.shape);
+        if (!tensors.empty() && is_of(tensors[0], scores)) moving += row.self.value;
+      }
+    }
+    if (!(linear_flops > 0)) return std::nullopt;
+    if (seen.masked) fused_flops /= 2;
+    seconds += moving + products - fused_flops * linears / linear_flops;
+    found.softmax_calls += seen.softmax_calls / static_cast<double>(profiles.size());
+    if (seen.masked)
+      found.hidden_share += flops / seen.flops / 2 / static_cast<double>(profiles.size());
+  }
+  if (!(seconds > 0)) return std::nullopt;
+  const double first = context.ops.seen() - context.ops.recompute;
+  const double again = first > 0 ? context.ops.recompute / first : 0;
+  found.nanoseconds =
+      context.all_steps(seconds / static_cast<double>(profiles.size()) * (1 + again));
+  return found;
+}
+
+}  // namespace
+
 std::optional<EagerAttention> eager_attention(const RuleContext& context) {
-  if (context.evidence.profiles.empty() || context.ops.on_device) return std::nullopt;
+  if (context.evidence.profiles.empty() || context.ops.kernels_unknown()) return std::nullopt;
+  if (context.ops.device_times) return eager_on_device(context);
   const auto profiles = typical(context.evidence.profiles);
   const auto n = static_cast<double>(profiles.size());
   EagerAttention found;

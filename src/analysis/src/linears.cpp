@@ -86,7 +86,7 @@ double start_of(std::string_view name, const std::vector<Linear>& linears) {
 double saved_by_rows(const RuleContext& context, double times) {
   const PeakTable& peaks = context.evidence.peaks;
   const auto dtype = main_dtype(context.totals);
-  if (!dtype || context.ops.on_device || !peaks.memory_bytes_per_second) return 0;
+  if (!dtype || context.ops.kernels_unknown() || !peaks.memory_bytes_per_second) return 0;
   const double tokens = context.tokens_at_once();
   double saved = 0;
   for (const OpProfile& profile : typical(context.evidence.profiles)) {
@@ -114,7 +114,7 @@ double saved_by_rows(const RuleContext& context, double times) {
 
 std::optional<double> saved_in(const RuleContext& context, Dtype dtype) {
   const auto own = main_dtype(context.totals);
-  if (!own || context.ops.on_device) return std::nullopt;
+  if (!own || context.ops.kernels_unknown()) return std::nullopt;
   const auto rate = [&](Dtype in, const Product& product) {
     return context.evidence.peaks.reached(in, product.m, product.k, product.n);
   };

@@ -4,6 +4,7 @@
 #include <flopmeter/analysis/evidence.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -73,8 +74,18 @@ double starting_of_mover(const OpProfileRow& row, std::optional<double> bytes_pe
 /// Adds one profile's operators.
 void add_rows(OpTimes& sum, const OpProfile& profile, std::optional<double> bytes_per_second) {
   for (const OpProfileRow& row : profile.rows) {
-    if (!is_compute(row.phase)) continue;
     const double self = row.self.value;
+    if (row.kind == OpKind::communication) {
+      sum.communication += self;
+      continue;
+    }
+    if (profile.device_times && !row.across_devices) {
+      sum.kernels += self;
+      if (row.phase == Phase::optimizer) sum.optimizer += self;
+    }
+    if (!is_compute(row.phase)) continue;
+    // The time of a device includes no launch.
+    const bool small = !profile.device_times && is_small(row);
     if (row.across_devices) {
       sum.copies += self;
       continue;
@@ -93,12 +104,14 @@ void add_rows(OpTimes& sum, const OpProfile& profile, std::optional<double> byte
         break;
       case OpKind::memory:
       case OpKind::tiny:
-        (is_small(row) ? sum.small : sum.memory) += self;
-        (is_small(row) ? sum.starting_small : sum.starting_others) +=
+        (small ? sum.small : sum.memory) += self;
+        (small ? sum.starting_small : sum.starting_others) +=
             starting_of_mover(row, bytes_per_second);
         break;
       case OpKind::unknown:
         sum.unknown += self;
+        break;
+      case OpKind::communication:
         break;
     }
   }
@@ -146,6 +159,9 @@ double starting_of(const OpProfileRow& row) {
 }
 
 std::vector<OpProfile> typical(std::vector<OpProfile> profiles) {
+  const auto has_device_times = [](const OpProfile& profile) { return profile.device_times; };
+  if (std::any_of(profiles.begin(), profiles.end(), has_device_times))
+    std::erase_if(profiles, std::not_fn(has_device_times));
   if (profiles.size() < 2) return profiles;
   const double together = middle_sum(profiles);
   std::map<RowKey, std::vector<double>> all;
@@ -175,9 +191,13 @@ OpTimes op_times(const Evidence& evidence) {
   for (const OpProfile& profile : profiles) {
     ++sum.profiles;
     sum.on_device = sum.on_device || profile.on_device;
+    sum.device_times = sum.device_times || profile.device_times;
     add_rows(sum, profile, evidence.peaks.memory_bytes_per_second);
   }
   for (double* value : {&sum.recompute,
+                        &sum.kernels,
+                        &sum.optimizer,
+                        &sum.communication,
                         &sum.compute,
                         &sum.memory,
                         &sum.small,

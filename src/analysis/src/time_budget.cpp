@@ -115,28 +115,42 @@ class BudgetBuilder {
     split_compute(compute, 0);
   }
 
-  /// Device marks bound the idle time and assign it to what the host did meanwhile.  The upper
-  /// bound stands for it: marks see every wait, but not work that ends within one.  Exposed copies
-  /// run inside such a wait.
+  /// Device marks bound the idle time and assign it to what the host did meanwhile.  Within the
+  /// bounds, an operator profile states how long kernels ran; without one, the upper bound stands
+  /// for it: marks see every wait, but not work that ends within one.  Exposed copies run inside
+  /// such a wait.
   void split_marks(const StepTotals::Device& device) {
     const double scale = totals_.seconds / device.seconds;  // to steps without known device times
     const double copies = sane(device.exposed_copy) * scale;
-    const double communication = sane(device.exposed_communication) * scale;
+    const double communication =
+        std::max(sane(device.exposed_communication) * scale, per_step(ops_.communication));
+    const double least_idle = sane(device.idle_min) * scale;
+    const double most_idle = std::max(sane(device.idle_max) * scale, least_idle);
     const double idle =
-        std::max(sane(device.idle_max) * scale - copies, sane(device.idle_min) * scale);
+        ops_.device_times
+            ? std::clamp(totals_.seconds - per_step(ops_.kernels) - copies - communication,
+                         least_idle,
+                         most_idle)
+            : std::max(most_idle - copies, least_idle);
     const double free = std::max(totals_.seconds - useful_, 0.0);
     const double lost = idle + copies + communication;
     const double fit = lost > free ? free / lost : 1;
-    const double part = device.idle_max > 0 ? idle * fit / device.idle_max : 0;
+    // The rest is idle time in blocking copies.
+    const double parts = (sane(device.idle_data) + sane(device.idle_synchronization) +
+                          sane(device.idle_loop) + sane(device.idle_launch)) *
+                         scale;
+    const double part = parts > 0 ? std::min(1.0, idle / parts) * scale * fit : 0;
     split_data(sane(device.idle_data) * part);
-    give(causes::synchronization, sane(device.idle_synchronization) * part);
+    give(causes::synchronization,
+         sane(device.idle_synchronization) * part + std::max(idle - parts, 0.0) * fit);
     give(causes::loop, sane(device.idle_loop) * part);
     give(causes::launch_overhead, sane(device.idle_launch) * part);
     give(causes::host_to_device, copies * fit);
     split_communication(communication * fit);
     const double busy = totals_.seconds - lost * fit;
-    const double optimizer =
-        std::clamp(totals_.phase(Phase::optimizer).value_or(0), 0.0, std::max(busy - useful_, 0.0));
+    const double in_optimizer =
+        ops_.device_times ? per_step(ops_.optimizer) : totals_.phase(Phase::optimizer).value_or(0);
+    const double optimizer = std::clamp(in_optimizer, 0.0, std::max(busy - useful_, 0.0));
     give(causes::optimizer, optimizer);
     const double forward = totals_.phase(Phase::forward).value_or(0);
     split_compute(busy - optimizer, std::min(forward, busy - optimizer));
@@ -227,11 +241,11 @@ class BudgetBuilder {
           "are not separated");
       return {};
     }
-    if (ops_.on_device && totals_.device.steps > 0) {
+    if (ops_.kernels_unknown() && totals_.device.steps > 0) {
       miss("no operator profile by device time: kernels are not separated");
       return {};
     }
-    if (ops_.on_device && !evidence_.device) {
+    if (ops_.kernels_unknown() && !evidence_.device) {
       miss("the work is queued on a device whose times are not known: kernels are not separated");
       return {{causes::host_to_device, per_step(ops_.copies) * real},
               {causes::launch_overhead, per_step(ops_.calls * launch_seconds) * real - useful_}};
@@ -246,7 +260,7 @@ class BudgetBuilder {
     return {{known_ ? causes::matmul_inefficiency : causes::compute, matmuls - ideal},
             {causes::memory_bound, per_step(ops_.memory) * real},
             {causes::launch_overhead, per_step(ops_.between + ops_.small) * real},
-            {causes::host_to_device, per_step(ops_.copies) * real},
+            {causes::host_to_device, ops_.device_times ? 0 : per_step(ops_.copies) * real},
             {causes::unexplained, per_step(ops_.unknown) * real}};
   }
 
@@ -256,7 +270,7 @@ class BudgetBuilder {
     const auto again = static_cast<double>(totals_.recompute_flops);
     const auto all = static_cast<double>(totals_.hardware_flops);
     if (!(again > 0) || !(all > again)) return 0;
-    if (ops_.recompute > 0 && (!ops_.on_device || evidence_.device))
+    if (ops_.recompute > 0 && (!ops_.kernels_unknown() || evidence_.device))
       return compute * ops_.recompute / ops_.seen();
     if (!(forward > 0)) return compute * again / all;
     return std::min(forward * again / ((all - again) / 3), 0.75 * (compute - forward));

@@ -77,6 +77,7 @@ class RandomEvidence {
   OpProfile profile() {
     OpProfile s;
     s.on_device = chance(0.3);
+    s.device_times = s.on_device && chance(0.5);
     for (int i = static_cast<int>(amount(1, 20)); i > 0; --i) {
       s.rows.push_back({.name = "op",
                         .kind = static_cast<OpKind>(random_() % op_kind_count),

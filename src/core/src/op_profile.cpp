@@ -7,7 +7,7 @@ namespace flopmeter {
 namespace {
 
 constexpr std::array<std::string_view, op_kind_count> kinds = {
-    "compute", "memory", "tiny", "unknown"};
+    "compute", "memory", "tiny", "unknown", "communication"};
 
 }  // namespace
 

@@ -18,6 +18,8 @@ std::atomic<int> calls{0};  ///< of the listener, under way
 /// A device is used, and the adapter cannot time it.
 std::atomic<bool> untimed_device{false};
 
+std::atomic<bool (*)(double)> delay_kernel{nullptr};
+
 class AdapterClock final : public DeviceClock {
  public:
   State open() noexcept override {
@@ -40,6 +42,12 @@ class AdapterClock final : public DeviceClock {
   void release(void* event) noexcept override { adapter_->release_device_event(event); }
   bool anchor(Anchor& anchor) noexcept override {
     return adapter_->anchor_device_clock(&anchor.host_ns, &anchor.device_ns) == 1;
+  }
+  bool delay(double seconds) noexcept override {
+    const auto kernel = delay_kernel.load();
+    if (kernel == nullptr || !kernel(seconds)) return false;
+    adapter_->exclude_from_profile();
+    return true;
   }
   void listen(DeviceListener& next) noexcept override { listener.store(&next); }
   void stop_listening(DeviceListener& own) noexcept override {
@@ -67,6 +75,10 @@ void use_device_of(std::uintptr_t tensor) {
   } else {
     untimed_device.store(true);
   }
+}
+
+void set_device_delay(bool (*delay)(double seconds)) {
+  delay_kernel.store(delay);
 }
 
 void report_device_event(DeviceEvent event, std::int64_t bytes) noexcept {

@@ -44,7 +44,8 @@ static_assert(same(Arg::Kind::none, FLOPMETER_NO_ARG) &&
 static_assert(same(OpKind::compute, FLOPMETER_KIND_COMPUTE) &&
               same(OpKind::memory, FLOPMETER_KIND_MEMORY) &&
               same(OpKind::tiny, FLOPMETER_KIND_TINY) &&
-              same(OpKind::unknown, FLOPMETER_KIND_UNKNOWN));
+              same(OpKind::unknown, FLOPMETER_KIND_UNKNOWN) &&
+              same(OpKind::communication, FLOPMETER_KIND_COMMUNICATION));
 static_assert(same(Phase::optimizer, FLOPMETER_PHASE_OPTIMIZER));
 static_assert(sizeof(Arg) == sizeof(FlopmeterArg) && alignof(Arg) == alignof(FlopmeterArg) &&
               offsetof(Arg, kind) == offsetof(FlopmeterArg, kind) &&

@@ -193,7 +193,7 @@ std::string_view TorchFlopCounter::unsupported_note() const {
 
 bool TorchFlopCounter::begin_profile() {
   try {
-    profile_ = std::make_unique<OpProfiler>();
+    profile_ = std::make_unique<OpProfiler>(Seconds{10e-6}, true);
   } catch (const std::logic_error&) {  // another profile is running
     return false;
   }
@@ -201,8 +201,8 @@ bool TorchFlopCounter::begin_profile() {
 }
 std::optional<OpProfile> TorchFlopCounter::end_profile() {
   if (!profile_) return std::nullopt;
-  auto result = profile_->stop();
-  profile_.reset();
+  auto result = profile_->take();
+  if (result) profile_.reset();
   return result;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -38,29 +37,35 @@ void add_gap(void* context, const FlopmeterProfileGap* gap) noexcept try {
 } catch (...) {  // no memory
 }
 
-void set_totals(void* context, double wall_seconds, int on_device) noexcept {
+void set_totals(void* context, double wall_seconds, int on_device, int device_times) noexcept {
   auto& profile = *static_cast<OpProfile*>(context);
   profile.wall = {wall_seconds};
   profile.on_device = on_device != 0;
+  profile.device_times = device_times != 0;
 }
 
 }  // namespace
 
-OpProfiler::OpProfiler(Seconds tiny) {
-  if (require_adapter().begin_profile(tiny.value) == 0)
+OpProfiler::OpProfiler(Seconds tiny, bool device_times) {
+  if (require_adapter().begin_profile(tiny.value, device_times ? 1 : 0) == 0)
     throw std::logic_error("flopmeter::OpProfiler: another profile is running; stop it first");
 }
 
 OpProfiler::~OpProfiler() {
-  static_cast<void>(stop());
+  if (running_) require_adapter().end_profile(nullptr);
 }
 
 OpProfile OpProfiler::stop() {
+  return take().value_or(OpProfile{});
+}
+
+std::optional<OpProfile> OpProfiler::take() {
   OpProfile result;
-  if (!std::exchange(running_, false)) return result;
+  if (!running_) return std::nullopt;
   const FlopmeterProfileReceiver receiver{
       .context = &result, .row = add_row, .gap = add_gap, .totals = set_totals};
-  require_adapter().end_profile(&receiver);
+  running_ = require_adapter().end_profile(&receiver) == 0;
+  if (running_) return std::nullopt;
   std::sort(result.rows.begin(),
             result.rows.end(),
             [](const OpProfileRow& a, const OpProfileRow& b) { return a.self > b.self; });

@@ -64,6 +64,7 @@ void DeviceSteps::start(bool continues) noexcept {
   free_marks();
   cost_ns_ = 0;
   events_ = 0;
+  delay_ = delayed_ = 0;
   recording_ = true;
   has_collectives_ = false;
   if (continues && last_end_) {
@@ -90,6 +91,13 @@ void DeviceSteps::mark_phase(Phase phase, bool ends) noexcept {
   } else {
     complete_ = add(Kind::phase, phase, true);
   }
+}
+
+/// Without the lock: the framework may wait for a thread that reports an event.
+void DeviceSteps::fill_queue() noexcept {
+  const double seconds = std::exchange(delay_, 0);
+  if (generation_ != fork_generation() || !complete_ || at(end_ - 1).event == nullptr) return;
+  if (device_->delay(seconds)) delayed_ = seconds;
 }
 
 void DeviceSteps::discard() noexcept {

@@ -43,7 +43,15 @@ class DeviceSteps final : public DeviceListener {
   /// A record begins.  `continues`: where the last record ended.
   void start(bool continues) noexcept;
   /// Time after this belongs to `phase`.
-  void switch_phase(Phase phase) noexcept { mark_phase(phase, false); }
+  void switch_phase(Phase phase) noexcept {
+    mark_phase(phase, false);
+    if (phase == Phase::forward && delay_ > 0) fill_queue();
+  }
+  /// The forward pass of the open record begins with a delay of the device, so that the host can
+  /// enqueue that much time of work before the device waits for it.
+  void delay_forward(double seconds) noexcept { delay_ = recording_ ? seconds : 0; }
+  /// Seconds of delay in the open record.
+  [[nodiscard]] double delayed() const noexcept { return delayed_; }
   /// The open record ends here.
   void end() noexcept;
   /// There is no record of what was open.
@@ -102,6 +110,7 @@ class DeviceSteps final : public DeviceListener {
   void open() noexcept;
   void stop() noexcept;
   void mark_phase(Phase phase, bool ends) noexcept;
+  void fill_queue() noexcept;
   void keep_budget(std::int64_t record_ns) noexcept;
   bool add(DeviceMark::Kind kind, Phase phase, bool timed) noexcept;
   void read() noexcept;
@@ -134,6 +143,8 @@ class DeviceSteps final : public DeviceListener {
   std::int64_t total_cost_ns_ = 0;  ///< of the records since the budget was checked
   std::int64_t total_ns_ = 0;
   int records_ = 0;
+  double delay_ = 0;  ///< that the forward pass will begin with
+  double delayed_ = 0;
   bool in_last_call_ = false;     ///< the last mark was recorded in this call
   bool has_collectives_ = false;  ///< since the open record or the last backward pass began
 

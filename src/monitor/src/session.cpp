@@ -335,15 +335,15 @@ void Monitor::Session::run() noexcept {
 
 void Monitor::Session::finish() noexcept {
   if (is_child() || !alive_.exchange(false)) return;
+  if (connections_.source != nullptr) connections_.source->enable(false);
+  const std::int64_t begin = monotonic_nanoseconds();
+  recorder_.finish_device(begin + device_deadline_ns);
   if (connections_.source != nullptr) {
-    connections_.source->enable(false);
     try {
       static_cast<void>(connections_.source->end_profile());  // of a step that is still open
     } catch (...) {
     }
   }
-  const std::int64_t begin = monotonic_nanoseconds();
-  recorder_.finish_device(begin + device_deadline_ns);
   const auto deadline = finish_deadline - std::chrono::nanoseconds{monotonic_nanoseconds() - begin};
   bool stopped = false;
   {

@@ -392,6 +392,7 @@ void StepRecorder::publish(const Slot& slot) noexcept {
 void StepRecorder::poll_device() noexcept {
   device_.poll([this](Slot& slot, const std::optional<DeviceTimes>& times) {
     set_device_times(slot.record, times);
+    follow_queue(slot.record, times);
     publish(slot);
   });
 }
@@ -401,6 +402,7 @@ void StepRecorder::finish_device(std::int64_t deadline_ns) noexcept {
     if (monotonic_nanoseconds() >= deadline_ns) device_.give_up();
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
+  read_profile();
 }
 
 void StepRecorder::emit(std::int64_t now, bool timed) noexcept {
@@ -435,6 +437,7 @@ void StepRecorder::emit(std::int64_t now, bool timed) noexcept {
   }
   record.dropped_records = dropped_.load(std::memory_order_relaxed);
   poll_device();
+  read_profile();
   switch (device_.take(now_, timed)) {
     case DeviceSteps::Fate::deferred:
       break;

@@ -116,6 +116,9 @@ class StepRecorder {
   void start_profile() noexcept;
   void stop_profile(std::int64_t now) noexcept;
   void stop_trace(bool keep) noexcept;
+  void read_profile() noexcept;
+  [[nodiscard]] double missing_queue() const noexcept;
+  void follow_queue(StepRecord& record, const std::optional<DeviceTimes>& times) noexcept;
   static void set_device_times(StepRecord& record,
                                const std::optional<DeviceTimes>& times) noexcept;
   void publish(const Slot& slot) noexcept;
@@ -157,8 +160,24 @@ class StepRecorder {
   bool counts_before_step_ = false;
   bool profiling_ = false;
   bool tracing_ = false;
-  std::int64_t traced_step_;                            ///< negative: none
-  std::optional<double> coverage_;                      ///< of the last profiled step
+  std::int64_t traced_step_;  ///< negative: none
+  /// Of a profile whose times the device has not reached.
+  struct {
+    bool waits = false;
+    std::int64_t step = 0;
+    bool has_unsupported = false;
+  } ended_profile_;
+  /// The last train step by the device, in seconds.
+  struct {
+    /// Of the host, without waiting for the device; the least of all, as the first steps are slow.
+    std::optional<double> enqueuing;
+    double lag = 0;  ///< at its end
+    bool has_idle = false;
+  } queue_;
+  std::int64_t delayed_step_ = -1;  ///< the last one with a delay
+  int catching_up_ = 0;             ///< steps in which the device may still work off a delay
+  double usual_lag_ = 0;            ///< before that
+  std::optional<double> coverage_;  ///< of the last profiled step
   std::uint64_t compilations_ = compilations().load();  ///< before this step
   std::int64_t train_step_ns_ = 0;  ///< of the last ordinary step, without the wait for data
   FlopTotals before_;

@@ -114,7 +114,7 @@ void write_op_profile(JsonWriter& json, const std::vector<OpProfile>& profiles, 
     return;
   }
   const OpProfile& latest = profiles.back();
-  const bool host_times = latest.on_device && !device_times;
+  const bool host_times = latest.on_device && !latest.device_times && !device_times;
   json.begin_object().field("step", latest.step).field("on_device", host_times);
   write_ops(json, latest);
   write_matmuls(json, host_times ? OpProfile{} : latest);

@@ -112,6 +112,7 @@ std::optional<OpProfile> parse(JsonInput& input, std::string_view line) {
   profile.busy = {*busy};
   profile.calls = *calls;
   profile.on_device = *on_device;
+  profile.device_times = json_get<bool>(*json, "device_times").value_or(false);
   if (!read_all(*json, "rows", profile.rows, read_row)) return std::nullopt;
   if (json_get<JsonElement>(*json, "gaps") && !read_all(*json, "gaps", profile.gaps, read_gap))
     return std::nullopt;
@@ -131,6 +132,7 @@ std::string to_json(const OpProfile& profile, std::size_t most) {
       .field("busy_seconds", profile.busy)
       .field("calls", profile.calls)
       .field("on_device", profile.on_device);
+  if (profile.device_times) json.field("device_times", true);
   json.key("rows").begin_array();
   std::map<std::tuple<OpKind, Phase, bool>, OpProfileRow> rest;
   for (std::size_t i = 0; i < profile.rows.size(); ++i) {

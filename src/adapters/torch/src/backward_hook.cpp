@@ -2,6 +2,7 @@
 #include "backward_hook.h"
 
 #include "device_clock.h"
+#include "op_profiler.h"
 #include "torch_version.h"
 
 #include <torch/csrc/autograd/engine.h>
@@ -65,7 +66,9 @@ class GradientHook final : public torch::autograd::FunctionPreHook {
     host->device_event(FLOPMETER_BACKWARD_BEGIN, 0);
     torch::autograd::Engine::get_default_engine().queue_callback([state = state_] {
       host->device_event(FLOPMETER_GRAPH_END, 0);
+      begin_profiled_wait();
       torch::autograd::Engine::get_default_engine().queue_callback([state] {
+        end_profiled_wait();
         host->device_event(FLOPMETER_BACKWARD_END, 0);
         state->running_on_device = false;
       });

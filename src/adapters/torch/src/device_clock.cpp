@@ -89,7 +89,7 @@ class EventClock {
   /// Measured from the event that was read before: a vendor's time between two events is a float.
   bool read(void* event, std::int64_t& device_ns) {
     if (!guard_.queryEvent(event)) return false;
-    reference_ns_ += nanoseconds(guard_.elapsedTime(reference_, event, device_.index()));
+    reference_ns_ += between(reference_, event);
     device_ns = reference_ns_;
     release(reference_);
     reference_ = event;
@@ -101,8 +101,22 @@ class EventClock {
     free_.push_back(event);
   }
 
-  /// The best of a few readings.
+  [[nodiscard]] bool is_reached(void* event) const {
+    return !captures() && guard_.queryEvent(event);
+  }
+  [[nodiscard]] std::int64_t between(void* from, void* to) const {
+    return nanoseconds(guard_.elapsedTime(from, to, device_.index()));
+  }
+
   bool anchor(std::int64_t& host_ns, std::int64_t& device_ns) {
+    if (!read_both(reference_, host_ns, device_ns)) return false;
+    device_ns += reference_ns_;
+    return true;
+  }
+
+  /// Reads both clocks at one moment, the device's as the time since an event that it has reached:
+  /// the best of a few readings.
+  bool read_both(void* since, std::int64_t& host_ns, std::int64_t& device_ns) {
     constexpr int readings = 3;
     std::int64_t shortest = 50'000;
     bool found = false;
@@ -115,8 +129,7 @@ class EventClock {
       if (end - begin < shortest) {
         shortest = end - begin;
         host_ns = end;
-        device_ns =
-            reference_ns_ + nanoseconds(guard_.elapsedTime(reference_, event, device_.index()));
+        device_ns = between(since, event);
         found = true;
       }
       release(event);
@@ -267,6 +280,21 @@ int anchor_device_clock(std::int64_t* host_ns, std::int64_t* device_ns) {
   return clock_in_use->anchor(*host_ns, *device_ns) ? 1 : 0;
 }
 
+bool is_device_event_reached(void* event) {
+  return clock_in_use->is_reached(event);
+}
+
+std::int64_t device_time_between(void* from, void* to) {
+  return clock_in_use->between(from, to);
+}
+
+std::optional<std::int64_t> host_time_of(void* event) {
+  std::int64_t host_ns = 0;
+  std::int64_t since = 0;
+  if (!clock_in_use->read_both(event, host_ns, since)) return std::nullopt;
+  return host_ns - since;
+}
+
 #else
 
 int open_device_clock() {
@@ -281,6 +309,15 @@ int read_device_event(void* /*event*/, std::int64_t* /*device_ns*/) {
 void release_device_event(void* /*event*/) {}
 int anchor_device_clock(std::int64_t* /*host_ns*/, std::int64_t* /*device_ns*/) {
   return 0;
+}
+bool is_device_event_reached(void* /*event*/) {
+  return false;
+}
+std::int64_t device_time_between(void* /*from*/, void* /*to*/) {
+  return 0;
+}
+std::optional<std::int64_t> host_time_of(void* /*event*/) {
+  return std::nullopt;
 }
 
 #endif

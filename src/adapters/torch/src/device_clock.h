@@ -10,6 +10,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace flopmeter::torch_adapter {
 
@@ -24,5 +25,13 @@ int record_device_event(void** event, std::int64_t* stream);
 int read_device_event(void* event, std::int64_t* device_ns);
 void release_device_event(void* event);
 int anchor_device_clock(std::int64_t* host_ns, std::int64_t* device_ns);
+
+/// In the training thread.  False while a graph is captured.
+bool is_device_event_reached(void* event);
+/// Nanoseconds between two events of one stream that the device has reached.
+std::int64_t device_time_between(void* from, void* to);
+/// When by the host's clock the device reached this event; empty if that takes too long to find
+/// out.
+std::optional<std::int64_t> host_time_of(void* event);
 
 }  // namespace flopmeter::torch_adapter

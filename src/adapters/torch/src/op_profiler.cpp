@@ -3,6 +3,8 @@
 
 #include "arguments.h"
 #include "context.h"
+#include "device_clock.h"
+#include "device_profile.h"
 #include "interceptor.h"
 
 #include <ATen/core/Tensor.h>
@@ -19,24 +21,6 @@ namespace flopmeter::torch_adapter {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Name, kind, shape of a compute operator, log2 of the elements, in backward, recompute, across
-/// devices, phase.
-using RowKey =
-    std::tuple<std::string, std::uint8_t, std::string, int, bool, bool, bool, std::uint8_t>;
-struct RowSum {
-  std::uint64_t calls = 0;
-  double self = 0;
-  std::uint64_t flops = 0;
-  std::uint64_t bytes = 0;
-
-  void add(const RowSum& other) {
-    calls += other.calls;
-    self += other.self;
-    flops += other.flops;
-    bytes += other.bytes;
-  }
-};
 
 /// Recompute, longer than dispatching an operator takes, phase.
 using GapKey = std::tuple<bool, bool, std::uint8_t>;
@@ -63,11 +47,14 @@ struct Profile {
   double tiny_seconds = 0;
   at::CallbackHandle handle{};
   std::atomic<bool> on_device{false};
+  std::atomic<bool> running{true};        ///< otherwise it waits for the device
+  std::unique_ptr<DeviceProfile> device;  ///< if its times are those of the device
+  double wall = 0;                        ///< once it does not run
 };
 
-/// The running profile, or null.  Used through std::atomic_load and so on: std::atomic<shared_ptr>
-/// needs GCC 12.
-std::shared_ptr<Profile> running_profile;
+/// The profile that runs or waits, or null.  Used through std::atomic_load and so on:
+/// std::atomic<shared_ptr> needs GCC 12.
+std::shared_ptr<Profile> current_profile;
 
 /// Python between two operators of a model takes some tens of microseconds, in a checkpoint or an
 /// autocast context up to a hundred.
@@ -97,6 +84,12 @@ struct Frame : at::ObserverContext {
   std::uint64_t flops = 0;
   std::uint64_t bytes = 0;
   std::shared_ptr<ThreadProfile> thread;
+
+  // In device times:
+  bool of_others = false;  ///< made of operators that launch its kernels
+  bool calls_others = false;
+  bool begun = false;  ///< an event separates it, or an operator around it, from work before
+  int call = DeviceProfile::no_operator;  ///< that its kernels belong to
 };
 thread_local Frame* innermost = nullptr;
 
@@ -125,28 +118,33 @@ bool is_plain(const c10::IValue& input) {
          !input.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
+void append_shape(std::string& text, const std::int64_t* sizes, std::int64_t rank) {
+  text += text.empty() ? "[" : " [";
+  for (std::int64_t i = 0; i < rank; ++i) text += (i != 0 ? "," : "") + std::to_string(sizes[i]);
+  text += "]";
+}
+
 /// Size and device of the arguments.
 void read_arguments(const at::RecordFunction& function, Frame& frame, Profile& profile) {
   std::int64_t largest = 0;
+  c10::IntArrayRef sizes;
   bool on_host = false;
   bool on_device = false;
   for (const c10::IValue& input : function.inputs()) {
     if (!is_plain(input)) continue;
     const at::Tensor& tensor = input.toTensor();
-    largest = std::max(largest, tensor.numel());
+    if (tensor.numel() > largest) {
+      largest = tensor.numel();
+      sizes = tensor.sizes();
+    }
     (tensor.is_cpu() ? on_host : on_device) = true;
   }
+  if (profile.device && largest > 0)
+    append_shape(frame.shape, sizes.data(), static_cast<std::int64_t>(sizes.size()));
   frame.size =
       largest > 0 ? static_cast<int>(std::bit_width(static_cast<std::uint64_t>(largest))) : 0;
   if (on_device) profile.on_device.store(true, std::memory_order_relaxed);
   frame.across_devices = on_host && on_device && std::string_view{function.name()} == "aten::copy_";
-}
-
-void append_shape(std::string& text, const FlopmeterArg& tensor) {
-  text += text.empty() ? "[" : " [";
-  for (int i = 0; i < tensor.rank; ++i)
-    text += (i != 0 ? "," : "") + std::to_string(tensor.values[i]);
-  text += "]";
 }
 
 /// FLOPs and shapes of the outermost operator that has a rule.
@@ -162,7 +160,8 @@ void read_cost(const at::RecordFunction& function, const void* rule, Frame& fram
   for (const c10::IValue& input : inputs) {
     if (input.isTensor() && input.toTensor().defined() && !is_plain(input)) return;
     args.push_back(boxed_arg(input, scratch));
-    if (args.back().kind == FLOPMETER_TENSOR) append_shape(shape, args.back());
+    if (args.back().kind == FLOPMETER_TENSOR)
+      append_shape(shape, args.back().values, args.back().rank);
   }
   if (const auto name = function.operator_name(); name && !name->name.starts_with("aten::")) {
     const auto handle = c10::Dispatcher::singleton().findSchema(*name);
@@ -197,12 +196,97 @@ void end_gap(const Frame& frame, const void* hooks) {
   }
 }
 
+std::uint8_t kind_of(const Frame& frame, bool tiny) {
+  if (frame.unknown_work) return FLOPMETER_KIND_UNKNOWN;
+  if (frame.kind == FLOPMETER_KIND_MEMORY && tiny) return FLOPMETER_KIND_TINY;
+  return frame.kind;
+}
+
+RowKey key_of(const at::RecordFunction& function, Frame& frame, bool tiny) {
+  return {function.name(),
+          kind_of(frame, tiny),
+          std::move(frame.shape),
+          frame.size,
+          frame.in_backward,
+          frame.recompute,
+          frame.across_devices,
+          frame.phase};
+}
+
+/// A collective of c10d, which may run on the current stream.
+bool is_collective(std::string_view name) {
+  return name.starts_with("c10d::") || name.starts_with("_c10d_functional::");
+}
+
+/// Kernels of an operator, as far as its schema shows.
+struct Launches {
+  bool none = false;       ///< a view, or memory without values
+  bool of_others = false;  ///< made of operators that launch its kernels
+};
+
+Launches launches_of(const at::RecordFunction& function) {
+  Launches found;
+  const std::string_view name = function.name();
+  for (const std::string_view prefix : {"aten::empty", "aten::new_empty", "aten::resize_"})
+    found.none = found.none || name.starts_with(prefix);
+  for (const std::string_view each : {"aten::set_", "aten::detach_", "aten::record_stream"})
+    found.none = found.none || name == each;
+  const auto id = function.operator_name();
+  const auto op = id ? c10::Dispatcher::singleton().findSchema(*id) : std::nullopt;
+  if (!op) return found;
+  const auto& returns = op->schema().returns();
+  const bool is_view =
+      !returns.empty() && std::all_of(returns.begin(), returns.end(), [](const auto& each) {
+        return each.alias_info() != nullptr && !each.alias_info()->isWrite();
+      });
+  found.none = found.none || is_view;
+  found.of_others = op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  return found;
+}
+
+/// The same, remembered by name.
+Launches known_launches(const at::RecordFunction& function) {
+  thread_local std::map<std::string, Launches, std::less<>> known;
+  const std::string_view name = function.name();
+  const auto at = known.find(name);
+  if (at != known.end()) return at->second;
+  return known.emplace(name, launches_of(function)).first->second;
+}
+
+/// Kernels belong to the outermost operator with a rule, else to the operator that launches them.
+void enter_on_device(const at::RecordFunction& function, Frame& frame, DeviceProfile& device) {
+  if (frame.is_node) return;
+  const Frame* parent = frame.parent != nullptr && !frame.parent->is_node ? frame.parent : nullptr;
+  if (parent != nullptr && parent->call != DeviceProfile::no_operator) {
+    frame.call = parent->call;
+  } else if (frame.compute) {
+    frame.call = device.add(key_of(function, frame, false),
+                            {.calls = 1, .flops = frame.flops, .bytes = frame.bytes});
+  }
+  frame.begun = parent != nullptr && parent->begun;
+  if (!frame.begun) device.record(DeviceProfile::no_operator);
+  frame.begun = true;
+}
+
+void leave_on_device(const at::RecordFunction& function, Frame& frame, DeviceProfile& device) {
+  if (frame.is_node) return;
+  if (frame.parent != nullptr) frame.parent->calls_others = true;
+  if (frame.of_others && frame.calls_others) return;
+  if (frame.call == DeviceProfile::no_operator)
+    frame.call = device.add(key_of(function, frame, false), {.calls = 1});
+  device.record(frame.call);
+}
+
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
-  const auto profile = std::atomic_load(&running_profile);
-  if (!profile) return nullptr;
+  const auto profile = std::atomic_load(&current_profile);
+  if (!profile || !profile->running) return nullptr;
+  const bool is_node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
+  const Launches launches = profile->device && !is_node ? known_launches(function) : Launches{};
+  if (launches.none) return nullptr;
   auto frame = std::make_unique<Frame>();
   frame->entered = Clock::now();
-  frame->is_node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
+  frame->is_node = is_node;
+  frame->of_others = launches.of_others;
   frame->in_backward = frame->is_node || (innermost != nullptr && innermost->in_backward);
   const SavedTensorHooks hooks = current_hooks();
   frame->recompute = current_task() != no_task && recomputes(hooks);
@@ -212,41 +296,33 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
     read_arguments(function, *frame, *profile);
     const void* rule = nullptr;
     frame->kind = host->profile_kind(function.name(), &rule);
+    if (profile->device && is_collective(function.name()))
+      frame->kind = FLOPMETER_KIND_COMMUNICATION;
     if (rule != nullptr && !frame->compute) {
       frame->compute = true;
       read_cost(function, rule, *frame);
     }
   }
   frame->parent = innermost;
-  frame->thread = this_thread(profile);
-  end_gap(*frame, hooks.innermost);
+  if (profile->device) {
+    enter_on_device(function, *frame, *profile->device);
+  } else {
+    frame->thread = this_thread(profile);
+    end_gap(*frame, hooks.innermost);
+  }
   innermost = frame.get();
   frame->begin = frame->idle_since = Clock::now();
   return frame;
 }
 
-std::uint8_t kind_of(const Frame& frame, bool tiny) {
-  if (frame.unknown_work) return FLOPMETER_KIND_UNKNOWN;
-  if (frame.kind == FLOPMETER_KIND_MEMORY && tiny) return FLOPMETER_KIND_TINY;
-  return frame.kind;
-}
-
 void add_operator(const at::RecordFunction& function, Frame& frame, double total, double tiny) {
   const bool leaf = frame.children == 0;
   const std::lock_guard lock(frame.thread->mutex);
-  frame.thread
-      ->rows[{function.name(),
-              kind_of(frame, leaf && total < tiny),
-              std::move(frame.shape),
-              frame.size,
-              frame.in_backward,
-              frame.recompute,
-              frame.across_devices,
-              frame.phase}]
-      .add({.calls = 1,
-            .self = std::max(0.0, total - frame.children),
-            .flops = frame.flops,
-            .bytes = frame.bytes});
+  frame.thread->rows[key_of(function, frame, leaf && total < tiny)].add(
+      {.calls = 1,
+       .self = std::max(0.0, total - frame.children),
+       .flops = frame.flops,
+       .bytes = frame.bytes});
 }
 
 void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
@@ -254,7 +330,13 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   auto& frame = static_cast<Frame&>(*begun);
   const auto end = Clock::now();
   innermost = frame.parent;
-  if (const auto profile = std::atomic_load(&running_profile)) {
+  const auto profile = std::atomic_load(&current_profile);
+  const bool runs = profile && profile->running;
+  if (frame.thread == nullptr) {
+    if (runs && profile->device) leave_on_device(function, frame, *profile->device);
+    return;
+  }
+  if (runs) {
     if (frame.is_node) {
       add_gap(*frame.thread, end - frame.idle_since, frame.recompute, frame.phase);
     } else {
@@ -291,11 +373,13 @@ void send_row(const FlopmeterProfileReceiver& receiver, const RowKey& key, const
 
 }  // namespace
 
-int begin_profile(double tiny_seconds) {
+int begin_profile(double tiny_seconds, int device_times) {
   auto profile = std::make_shared<Profile>();
   profile->tiny_seconds = tiny_seconds;
+  if (device_times != 0 && device_clock_is_open())
+    profile->device = std::make_unique<DeviceProfile>();
   std::shared_ptr<Profile> none;
-  if (!std::atomic_compare_exchange_strong(&running_profile, &none, profile)) return 0;
+  if (!std::atomic_compare_exchange_strong(&current_profile, &none, profile)) return 0;
   profile->handle = at::addGlobalCallback(
       at::RecordFunctionCallback(on_begin, on_end)
           .needsInputs(true)
@@ -303,13 +387,20 @@ int begin_profile(double tiny_seconds) {
   return 1;
 }
 
-void end_profile(const FlopmeterProfileReceiver* receiver) {
-  const auto profile = std::atomic_exchange(&running_profile, std::shared_ptr<Profile>{});
-  if (!profile) return;
-  at::removeCallback(profile->handle);
-  const double wall = seconds(Clock::now() - profile->begin);
+int end_profile(const FlopmeterProfileReceiver* receiver) {
+  const auto profile = std::atomic_load(&current_profile);
+  if (!profile) return 1;
+  if (profile->running.exchange(false)) {
+    at::removeCallback(profile->handle);
+    profile->wall = seconds(Clock::now() - profile->begin);
+    if (profile->device) profile->device->calibrate();
+  }
+  if (receiver != nullptr && profile->device && !profile->device->is_complete()) return 0;
+  std::atomic_store(&current_profile, std::shared_ptr<Profile>{});
+  if (receiver == nullptr) return 1;
   std::map<RowKey, RowSum> rows;
   std::map<GapKey, GapSum> gaps;
+  if (profile->device) rows = profile->device->rows();
   const std::lock_guard lock(profile->mutex);
   for (const auto& thread : profile->threads) {
     const std::lock_guard thread_lock(thread->mutex);
@@ -330,8 +421,34 @@ void end_profile(const FlopmeterProfileReceiver* receiver) {
     gap.pause = pause ? 1 : 0;
     receiver->gap(receiver->context, &gap);
   }
-  receiver->totals(
-      receiver->context, wall, profile->on_device.load(std::memory_order_relaxed) ? 1 : 0);
+  receiver->totals(receiver->context,
+                   profile->wall,
+                   profile->on_device.load(std::memory_order_relaxed) ? 1 : 0,
+                   profile->device ? 1 : 0);
+  return 1;
+}
+
+namespace {
+
+/// Calls `use` with the profile in device times that runs.
+template <class Use>
+void with_device_profile(Use use) {
+  const auto profile = std::atomic_load(&current_profile);
+  if (profile && profile->running && profile->device) use(*profile->device);
+}
+
+}  // namespace
+
+void exclude_from_profile() {
+  with_device_profile([](DeviceProfile& device) { device.record(DeviceProfile::own_work); });
+}
+
+void begin_profiled_wait() {
+  with_device_profile([](DeviceProfile& device) { device.begin_wait(); });
+}
+
+void end_profiled_wait() {
+  with_device_profile([](DeviceProfile& device) { device.end_wait(); });
 }
 
 }  // namespace flopmeter::torch_adapter

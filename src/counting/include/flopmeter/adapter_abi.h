@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /// Changes with any type or function below: neither side accepts another version.
-#define FLOPMETER_ADAPTER_ABI_VERSION 3
+#define FLOPMETER_ADAPTER_ABI_VERSION 4
 
 /// Compute dtypes, numbered as flopmeter::Dtype.
 enum FlopmeterDtype {
@@ -113,7 +113,8 @@ enum FlopmeterOpKind {
   FLOPMETER_KIND_COMPUTE,
   FLOPMETER_KIND_MEMORY,
   FLOPMETER_KIND_TINY,
-  FLOPMETER_KIND_UNKNOWN
+  FLOPMETER_KIND_UNKNOWN,
+  FLOPMETER_KIND_COMMUNICATION
 };
 
 /// Events on an asynchronous device, numbered as flopmeter::DeviceEvent.
@@ -179,7 +180,9 @@ typedef struct FlopmeterHost {
 /// The operators of one name, shape, and circumstance in a profile.
 typedef struct FlopmeterProfileRow {
   const char* name;
-  const char* shape;  ///< of a compute operator's tensors: "[512,256] [256,1024]"
+  /// Of a compute operator's tensors: "[512,256] [256,1024]"; in device times also the largest
+  /// tensor of any other.
+  const char* shape;
   uint64_t calls;
   uint64_t flops;
   uint64_t bytes;
@@ -206,7 +209,8 @@ typedef struct FlopmeterProfileReceiver {
   void* context;
   void (*row)(void* context, const FlopmeterProfileRow* row);
   void (*gap)(void* context, const FlopmeterProfileGap* gap);
-  void (*totals)(void* context, double wall_seconds, int on_device);
+  /// `device_times`: of the kernels, not of the host.
+  void (*totals)(void* context, double wall_seconds, int on_device, int device_times);
 } FlopmeterProfileReceiver;
 
 /// Why an operator is not intercepted.
@@ -262,9 +266,13 @@ typedef struct FlopmeterAdapter {
   uint32_t (*enter_module)(uint32_t module);
   void (*leave_module)(uint32_t token);
 
-  /// 0 if another profile runs.
-  int (*begin_profile)(double tiny_seconds);
-  void (*end_profile)(const FlopmeterProfileReceiver* receiver);
+  /// 0 if another profile runs.  `device_times`: those of the kernels if the device clock is open.
+  int (*begin_profile)(double tiny_seconds, int device_times);
+  /// Ends the profile.  0 if the device has not reached its end: call it again later, in the
+  /// training thread.  A receiver that is NULL discards the profile.
+  int (*end_profile)(const FlopmeterProfileReceiver* receiver);
+  /// Device work of this thread's stream since the last operator does not belong to the profile.
+  void (*exclude_from_profile)(void);
 
   /// Calls `begins` and `ends` around each backward of the hooked tensors in the calling thread.
   void* (*make_backward_hook)(void* context, void (*begins)(void*), void (*ends)(void*));

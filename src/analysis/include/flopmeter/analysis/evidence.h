@@ -71,6 +71,10 @@ std::optional<Dtype> faster_dtype(const PeakTable& peaks, Dtype own);
 struct OpTimes {
   int profiles = 0;
   bool on_device = false;
+  bool device_times = false;  ///< those of kernels, by events
+  double kernels = 0;         ///< in device times: of all phases, without copies and communication
+  double optimizer = 0;       ///< in device times: part of `kernels`
+  double communication = 0;   ///< in device times: exposed; in none of those below
   double recompute = 0;  ///< activation recomputation, with its idle time; in none of those below
   double compute = 0;    ///< operators with FLOPs, outside the optimizer
   double memory = 0;     ///< operators that move data, each call longer than its launch
@@ -85,6 +89,8 @@ struct OpTimes {
   double calls = 0;            ///< outside the optimizer, without recomputation
   double flops = 0;            ///< executed by `compute`
 
+  /// The operators' times are those of a host that only enqueues their work.
+  [[nodiscard]] bool kernels_unknown() const { return on_device && !device_times; }
   /// Profiled time of forward and backward.
   [[nodiscard]] double seen() const {
     return recompute + compute + memory + small + unknown + between;
@@ -102,7 +108,8 @@ bool is_small(const OpProfileRow& row);
 double starting_of(const OpProfileRow& row);
 
 /// The profiles with the median time of each operator and the median time of all operators
-/// together, which removes what other load added to one of them.
+/// together, which removes what other load added to one of them.  If some have device times, the
+/// others are omitted.
 std::vector<OpProfile> typical(std::vector<OpProfile> profiles);
 
 }  // namespace flopmeter

@@ -69,6 +69,9 @@ class DeviceClock {
   virtual void release(void* event) noexcept = 0;
   /// Training thread: reads both clocks at one moment.  False if that takes too long.
   virtual bool anchor(Anchor& anchor) noexcept = 0;
+  /// Training thread: keeps the current stream busy for about this long before later work.  False
+  /// if the framework cannot do that.
+  virtual bool delay(double /*seconds*/) noexcept { return false; }
   /// The last listener receives the events.
   virtual void listen(DeviceListener& listener) noexcept = 0;
   /// Returns after the last call of the listener has ended.

@@ -21,8 +21,9 @@ enum class OpKind : std::uint8_t {
   memory,   ///< bears none: moves data
   tiny,     ///< the calls among those that were too short to be worth their launch
   unknown,  ///< from a library whose operators have no rule: may have FLOPs that are not counted
+  communication,  ///< a collective, as far as the device waited for it
 };
-inline constexpr std::size_t op_kind_count = 4;
+inline constexpr std::size_t op_kind_count = 5;
 std::string_view to_string(OpKind kind);
 std::optional<OpKind> parse_op_kind(std::string_view text);
 
@@ -37,9 +38,11 @@ struct OpProfileRow {
   Phase phase = Phase::other;   ///< what the training loop was doing
   bool recompute = false;       ///< in backward, but it repeats the forward
   bool across_devices = false;  ///< its arguments lay on host and device: a copy between them
-  std::string shape;            ///< of a compute operator's tensors: "[512,256] [256,1024]"
-  std::uint64_t flops = 0;      ///< executed, of all calls; compute operators only
-  std::uint64_t bytes = 0;      ///< least memory traffic of all calls; compute operators only
+  /// Of a compute operator's tensors: "[512,256] [256,1024]"; in device times also the largest
+  /// tensor of any other.
+  std::string shape;
+  std::uint64_t flops = 0;  ///< executed, of all calls; compute operators only
+  std::uint64_t bytes = 0;  ///< least memory traffic of all calls; compute operators only
 };
 
 /// Time of the training thread and of autograd's nodes in which no operator ran: Python, autograd
@@ -59,9 +62,10 @@ struct OpProfile {
   std::vector<OpProfileRow> rows;
   std::vector<IdleSpan> gaps;
   std::uint64_t calls = 0;
-  Seconds wall;            ///< from start to stop
-  Seconds busy;            ///< self time of all operators, summed over threads
-  bool on_device = false;  ///< work was queued on a device: times are the host's, not the kernels'
+  Seconds wall;               ///< from start to stop
+  Seconds busy;               ///< self time of all operators, summed over threads
+  bool on_device = false;     ///< work was queued on a device: operators' times are the host's
+  bool device_times = false;  ///< they are those of the device, by events between operators
 
   [[nodiscard]] Seconds self_time(OpKind kind) const;
 };

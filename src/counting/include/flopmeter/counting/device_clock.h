@@ -15,6 +15,10 @@ DeviceClock* adapter_device_clock();
 /// The model trains on the device, not the host, of the tensor with this c10::TensorImpl address.
 void use_device_of(std::uintptr_t tensor);
 
+/// `delay` enqueues a kernel on the current stream that does nothing for about `seconds`; false if
+/// it cannot.  It does not throw.
+void set_device_delay(bool (*delay)(double seconds));
+
 /// An event of the adapter, from any thread.
 void report_device_event(DeviceEvent event, std::int64_t bytes) noexcept;
 

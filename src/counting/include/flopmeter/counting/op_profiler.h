@@ -7,6 +7,8 @@
 
 #include <flopmeter/core/op_profile.h>
 
+#include <optional>
+
 namespace flopmeter {
 
 /// Records the operators of all threads until stop().  One at a time per process.
@@ -14,7 +16,8 @@ class OpProfiler {
  public:
   /// Throws std::logic_error while another profile runs.  An operator without FLOPs that is shorter
   /// than `tiny` takes less time than its launch.
-  explicit OpProfiler(Seconds tiny = {10e-6});
+  /// `device_times`: those of a device's kernels, if there is a device whose events are timed.
+  explicit OpProfiler(Seconds tiny = {10e-6}, bool device_times = false);
   ~OpProfiler();
   OpProfiler(const OpProfiler&) = delete;
   OpProfiler& operator=(const OpProfiler&) = delete;
@@ -23,6 +26,9 @@ class OpProfiler {
 
   /// Ends the profile, without the operators that still run.  Empty when called again.
   OpProfile stop();
+  /// The same of device times, in the training thread.  Empty while the device has not reached the
+  /// profile's end: call it again later.
+  std::optional<OpProfile> take();
 
  private:
   bool running_ = true;
