@@ -61,12 +61,6 @@ bool has(PyObject* object, const char* attribute) {
   return value != nullptr && value != Py_None;
 }
 
-/// The compute dtype of a quantized tensor of TransformerEngine, or -1.
-int quantized_dtype(PyObject* object) {
-  if (has(object, "_fp4_dtype")) return FLOPMETER_FP4;
-  return has(object, "_fp8_dtype") ? FLOPMETER_FP8 : -1;
-}
-
 FlopmeterArg integer(std::int64_t value) {
   FlopmeterArg arg{};
   arg.kind = FLOPMETER_INTEGER;
@@ -89,6 +83,14 @@ std::int64_t bits_of_name(PyObject* name) {
 }
 
 }  // namespace
+
+int CallArguments::quantized_dtype(PyObject* object) noexcept {
+  if (has(object, "_fp4_dtype")) return FLOPMETER_FP4;
+  if (!has(object, "_fp8_dtype")) return -1;
+  if (std::string_view{Py_TYPE(object)->tp_name}.find("MXFP8") != std::string_view::npos)
+    has_mxfp8_ = true;
+  return FLOPMETER_FP8;
+}
 
 FlopmeterArg CallArguments::read_tensor(PyObject* tensor) noexcept {
   FlopmeterArg arg{};

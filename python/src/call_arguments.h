@@ -32,11 +32,16 @@ class CallArguments {
   /// The type of the first tensor's device; that of the host without a tensor.
   [[nodiscard]] std::int32_t device() const { return device_ < 0 ? 0 : device_; }
 
+  /// Whether an argument has the microscaled format of TransformerEngine.
+  [[nodiscard]] bool has_mxfp8() const { return has_mxfp8_; }
+
   /// Leaves no Python error.
   FlopmeterArg read(PyObject* object) noexcept;
 
  private:
   FlopmeterArg read_tensor(PyObject* tensor) noexcept;
+  /// The compute dtype of a quantized tensor of TransformerEngine, or -1.
+  int quantized_dtype(PyObject* object) noexcept;
   FlopmeterArg read_columnwise(PyObject* object);
   FlopmeterArg read_sized(PyObject* object);
   FlopmeterArg read_sequence(PyObject* sequence);
@@ -45,6 +50,7 @@ class CallArguments {
   std::array<FlopmeterArg, most> args_;
   std::size_t count_ = 0;
   std::int32_t device_ = -1;
+  bool has_mxfp8_ = false;
   std::forward_list<std::vector<std::int64_t>> values_;
   std::forward_list<std::vector<FlopmeterArg>> items_;
 };

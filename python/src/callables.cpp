@@ -26,6 +26,7 @@ namespace py = pybind11;
 /// How arguments of a call become those of a rule.
 struct Binding {
   const FlopmeterOp* op = nullptr;
+  const FlopmeterOp* mxfp8 = nullptr;   ///< the row for microscaled operands, or `op`
   std::vector<std::string> parameters;  ///< names by position, if the function has names
 
   /// The rule's position of a positional argument, or -1.
@@ -109,7 +110,7 @@ PyObject* call_function(PyObject* self, PyObject* const* args, std::size_t flags
         first = PyTuple_GET_ITEM(result, 0);
       output = read.read(first);
     }
-    adapter->count_call(binding.op,
+    adapter->count_call(read.has_mxfp8() ? binding.mxfp8 : binding.op,
                         read.data(),
                         read.size(),
                         &output,
@@ -228,7 +229,12 @@ py::object counted_function(const std::string& name,
   if (made == nullptr) throw py::error_already_set();
   made->vectorcall = call_function;
   made->original = py::object(original).release().ptr();
-  made->binding = new Binding{.op = op, .parameters = std::move(parameters)};
+  const std::string mxfp8 = name + ".mxfp8";
+  const OpRule* own_row = find_op_rule(mxfp8);
+  made->binding =
+      new Binding{.op = op,
+                  .mxfp8 = own_row != nullptr && own_row->name == mxfp8 ? counted_op(mxfp8) : op,
+                  .parameters = std::move(parameters)};
   auto* object = reinterpret_cast<PyObject*>(made);  // NOLINT
   PyObject_GC_Track(object);
   return py::reinterpret_steal<py::object>(object);

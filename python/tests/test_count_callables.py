@@ -131,6 +131,25 @@ def test_transformer_engine_gemm_by_dtype(stub, operands, dtype):
     assert c.by_dtype == {dtype: 3 * 2 * 10 * 3 * 4}
 
 
+def test_transformer_engine_mxfp8_has_its_own_rows(stub):
+    class MXFP8TensorStorage(Quantized):
+        pass
+
+    te = stub("transformer_engine_torch", generic_gemm=unseen, te_general_grouped_gemm=unseen)
+    fp8 = {"_fp8_dtype": "kFloat8E4M3"}
+    with flopmeter.count() as c:
+        te.generic_gemm(Quantized(4, 3, **fp8), True, Quantized(10, 3, **fp8), False, None)
+        te.generic_gemm(MXFP8TensorStorage(4, 3, **fp8), True, MXFP8TensorStorage(20, 3, **fp8), False, None)
+        weights, rows = [MXFP8TensorStorage(4, 3, **fp8)] * 2, [MXFP8TensorStorage(7, 3, **fp8), MXFP8TensorStorage(23, 3, **fp8)]
+        te.te_general_grouped_gemm(weights, True, rows, False, None, None, [7, 23], *[None] * 10)
+    assert c.by_dtype == {"fp8": (10 + 20 + 30) * 2 * 3 * 4}
+    assert c.by_op == {
+        "transformer_engine_torch::generic_gemm": 10 * 2 * 3 * 4,
+        "transformer_engine_torch::generic_gemm.mxfp8": 20 * 2 * 3 * 4,
+        "transformer_engine_torch::te_general_grouped_gemm.mxfp8": 30 * 2 * 3 * 4,
+    }
+
+
 def test_transformer_engine_fp4_tensors_without_rowwise_data(stub):
     class Columnwise(Quantized):
         def size(self):

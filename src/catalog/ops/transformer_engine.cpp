@@ -2,8 +2,8 @@
 //
 // TransformerEngine 2: functions of its extension module.  GEMMs are column-major: A is the weight
 // and B the input of a layer, and the result has the outer extents of B, then those of A.  fp8 and
-// fp4 operands keep their logical extents.  Attention (cuDNN) names mask and layout by
-// enumerations.
+// fp4 operands keep their logical extents.  MXFP8 operands, which are computed as fast as other fp8
+// ones, have their own rows.  Attention (cuDNN) names mask and layout by enumerations.
 #include "attention_cost.h"
 #include "matmul_cost.h"
 
@@ -144,15 +144,19 @@ constexpr std::array grouped = {
                .places = {0, 1, 2, 3, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}},
 };
 
+constexpr OpRule gemm_rule(std::string_view name) {
+  return {
+      .name = name, .flop_cost = gemm, .python = true, .place_of = place_in<"A transa B transb">};
+}
+constexpr OpRule grouped_gemm_rule(std::string_view name) {
+  return {.name = name, .flop_cost = grouped_gemm, .python = true, .layouts = grouped};
+}
+
 constexpr std::array rules = {
-    OpRule{.name = "transformer_engine_torch::generic_gemm",
-           .flop_cost = gemm,
-           .python = true,
-           .place_of = place_in<"A transa B transb">},
-    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm",
-           .flop_cost = grouped_gemm,
-           .python = true,
-           .layouts = grouped},
+    gemm_rule("transformer_engine_torch::generic_gemm"),
+    gemm_rule("transformer_engine_torch::generic_gemm.mxfp8"),
+    grouped_gemm_rule("transformer_engine_torch::te_general_grouped_gemm"),
+    grouped_gemm_rule("transformer_engine_torch::te_general_grouped_gemm.mxfp8"),
     OpRule{.name = "transformer_engine_torch::fused_attn_fwd",
            .flop_cost = attention<false>,
            .dtype_argument = 6,
@@ -187,6 +191,16 @@ constexpr std::array examples = {
               .executed = 240,
               .model = 240,
               .bytes = 82},
+    OpExample{.op = "transformer_engine_torch::generic_gemm.mxfp8",
+              .call = "fp8[4,3] 1 fp8[10,3] 0",
+              .executed = 240,
+              .model = 240,
+              .bytes = 82},
+    OpExample{.op = "transformer_engine_torch::te_general_grouped_gemm.mxfp8",
+              .call = "{fp8[4,3] fp8[4,3]} 1 {fp8[7,3] fp8[3,3]} 0 (7,3)",
+              .executed = 240,
+              .model = 240,
+              .bytes = 94},
     // seven and three rows
     OpExample{.op = "transformer_engine_torch::te_general_grouped_gemm",
               .call = "{bf16[4,3] bf16[4,3]} 1 {bf16[7,3] bf16[3,3]} 0 (7,3)",
@@ -224,10 +238,12 @@ constexpr std::array examples = {
 
 extern constinit const OpFamily op_transformer_engine{
     .name = "transformer_engine",
-    .help = "GEMMs, grouped GEMMs, and attention of TransformerEngine 2; fp8 and fp4 by operand",
+    .help =
+        "GEMMs, grouped GEMMs, and attention of TransformerEngine 2; fp8, MXFP8, and fp4 by "
+        "operand",
     .source =
         "transformer_engine/pytorch/csrc/extensions/gemm.cpp and attention.cpp, releases 2.0 to "
-        "2.15",
+        "2.20",
     .rules = rules,
     .examples = examples};
 
