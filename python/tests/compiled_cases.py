@@ -152,7 +152,38 @@ def graph_break():
     return Broken(), torch.randn(BATCH, LENGTH, WIDTH), gpt_forward()
 
 
+class OptimizerStep(nn.Module):
+    """A step of Muon, which multiplies: five iterations for each weight of size m x n, m < n."""
+
+    def __init__(self):
+        super().__init__()
+        weights = [nn.Parameter(torch.randn(64, 32)), nn.Parameter(torch.randn(8, 64))]
+        for weight in weights:
+            weight.grad = torch.randn_like(weight)
+        self.optimizer = torch.optim.Muon(weights)
+        self.step = self.optimizer.step
+
+    def forward(self, x):
+        self.step()
+        return x
+
+
+def optimizer():
+    return OptimizerStep(), torch.zeros(1), sum(5 * (2 * 2 * m * m * n + 2 * m**3) for m, n in ((32, 64), (8, 64)))
+
+
+def fsdp2(model):
+    from torch.distributed.fsdp import fully_shard
+
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    mesh = torch.distributed.init_device_mesh("cpu", (1,))
+    for each in (*model.blocks, model):
+        fully_shard(each, mesh=mesh)
+    return model
+
+
 CASES = {
+    "fsdp2": gpt,
     "checkpointed": lambda: gpt(True),
     "dynamic": gpt,
     "inference": mlp,
@@ -186,13 +217,16 @@ def compiled_model(case, model, x, options):
     if case == "aot_inductor":
         program = torch.export.export(model.eval(), (x,))
         return torch._inductor.aoti_load_package(torch._inductor.aoti_compile_and_package(program))
-    return torch.compile(model, **options)
+    if case == "optimizer":
+        model.step = torch.compile(model.step, **options)
+        return model
+    return torch.compile(fsdp2(model) if case == "fsdp2" else model, **options)
 
 
 def main(case, options, with_flopmeter):
     torch.manual_seed(0)
     model, x, closed_form = CASES.get(case) and CASES[case]() or globals()[case]()
-    train = case not in ("inference", "aot_inductor", "flex")  # flex_attention has no backward on the CPU
+    train = case not in ("inference", "aot_inductor", "optimizer", "flex")  # flex_attention has no backward on the CPU
     if not train:
         model.eval()
     result = {"closed_form": closed_form}

@@ -63,7 +63,10 @@ def test_dynamic_shapes(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", ["mlp", "conv", "llama", "moe", "custom_op", "nested_region", "regional", "graph_break"])
+@pytest.mark.parametrize(
+    "case",
+    ["mlp", "conv", "llama", "moe", "custom_op", "nested_region", "regional", "graph_break", "optimizer", "fsdp2"],
+)
 def test_other_models(tmp_path, case):
     check(run(tmp_path, case))
     check(run(tmp_path, case), cached=True)
@@ -86,6 +89,11 @@ def test_other_models_with_cpp_wrapper(tmp_path, case):
 def test_gemm_templates_of_the_cpu(tmp_path):
     check(run(tmp_path, "inference", options={"max_autotune": True, "max_autotune_gemm_backends": "CPP", "freezing": True}))
     check(run(tmp_path, "mlp", mode="max-autotune"))
+
+
+@pytest.mark.long
+def test_reduced_overhead(tmp_path):
+    check(run(tmp_path, "gpt", mode="reduce-overhead"))  # CUDA graphs are in test_count_replays.py
 
 
 @pytest.mark.long

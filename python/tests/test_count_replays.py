@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import flopmeter
+from flopmeter import _flopmeter
 
 MATMUL = 2 * 2 * 3 * 4
 
@@ -50,6 +51,16 @@ def test_a_reset_graph_has_no_work():
         graph = captured()
         graph.reset()
     assert (c.hardware_flops, c.unsupported) == (0, [])
+
+
+def test_captures_and_replays_in_a_compiled_graph_are_part_of_it():
+    with flopmeter.count() as c:
+        assert _flopmeter.begin_call(True)  # as mode="reduce-overhead" of torch.compile on CUDA
+        graph = captured()
+        graph.replay()
+        _flopmeter.end_call()
+    assert c.hardware_flops == 0
+    assert not c.unsupported
 
 
 def test_replays_belong_to_the_modules_of_the_capture():
