@@ -157,8 +157,9 @@ std::function<Exit()> set_up(Arguments& app) {
   app.add_option(
          "--convention", o.convention, "FLOP-counting convention, see `flopmeter conventions`")
       ->capture_default_str();
-  app.add_option(
-         "--trainable", o.trainable, "all, lora:RANK[:GLOB], or freeze:GLOB of parameter names")
+  app.add_option("--trainable",
+                 o.trainable,
+                 "all, lora:RANK[:GLOB], or freeze:GLOB of parameter names; commas separate globs")
       ->capture_default_str();
   auto* recompute =
       app.add_option(

@@ -7,6 +7,7 @@ import json
 import flopmeter
 import pytest
 from flopmeter.integrations import megatron
+from flopmeter.integrations.megatron_model import trainable_of
 from megatron_formula import LATENT, SMALL, megatron_flops
 from run_records import records
 
@@ -76,7 +77,9 @@ def test_flops_equal_megatrons_formula(name):
         ({"attention_output_gate": True, "window_size": (16, 0)}, "window_size together with"),
         ({"decoder_num_layers": 4}, "decoder_num_layers"),
         ({"retro_add_retriever": True}, "retro_add_retriever"),
-        ({"peft_type": "lora", "lora_dim": 8}, "peft_type"),
+        ({"peft_type": "dora"}, "peft_type"),
+        ({**EXPERTS, "peft_type": "lora"}, "peft_type"),
+        ({"peft_type": "lora", "lora_target_modules": ["linear_q_proj"]}, "peft_type"),
         ({"freeze_ViT": False}, "the vision tower"),
         ({"vision_pretraining": True}, "vision_pretraining"),
         ({"tokenizer_type": "BertWordPieceLowerCase"}, "BertWordPieceLowerCase"),
@@ -90,6 +93,20 @@ def test_flops_equal_megatrons_formula(name):
 def test_an_unsupported_argument_is_an_error(more, message):
     with pytest.raises(ValueError, match=message):
         megatron.model_config(arguments(more))
+
+
+def test_lora_adapts_the_fused_linears_that_the_arguments_name():
+    lora = {"peft_type": "lora", "lora_dim": 8, "lora_target_modules": ["linear_qkv", "linear_fc2"]}
+    a = arguments({**lora, "group_query_attention": True, "num_query_groups": 2})
+    adapted = flopmeter.estimate(megatron.model_config(a), seq_len=a.seq_length, trainable=trainable_of(a))
+    frozen = flopmeter.estimate(megatron.model_config(a), seq_len=a.seq_length, trainable="freeze:*")
+    heads, groups, width = a.num_attention_heads, a.num_query_groups, a.hidden_size // a.num_attention_heads
+    sizes = [a.hidden_size + (heads + 2 * groups) * width, a.ffn_hidden_size + a.hidden_size]
+    parameters = a.num_layers * 8 * sum(sizes)
+    assert adapted["model"]["parameters"]["trainable"] == parameters
+    assert adapted["flops"]["forward"] - frozen["flops"]["forward"] == 2 * parameters * a.seq_length
+    assert trainable_of(arguments({"peft_type": "lora"})).count("*.linear_") == 4
+    assert trainable_of(arguments({})) == "all"
 
 
 def flops(more, **how):

@@ -111,3 +111,19 @@ def test_the_trainable_parameters_must_be_known(tmp_path):
         pass
     done = flopmeter_command("recount", tmp_path, "--convention", "palm")
     assert done.returncode == 1 and "which parameters were trained" in done.stderr
+
+
+def test_ranks_on_different_devices_keep_their_own_peaks(tmp_path):
+    for rank, peak in enumerate((0.05, 0.2)):
+        options = {"rank": rank, "world_size": 2, "peak_tflops": peak, "mode": "estimate", "console": False}
+        with flopmeter.Monitor(tmp_path, model=LLAMA, **options) as monitor:
+            for _ in range(3):
+                with monitor.step(samples=1, tokens=32, seq_lens=[32]):
+                    pass
+    own = flopmeter_command("recount", tmp_path, "--convention", "model-v1", "--json")
+    for step in json.loads(own.stdout)["steps"]:
+        assert step["recounted"]["mfu"] == pytest.approx(step["stored"]["mfu"])
+    rows = [json.loads(line) for path in tmp_path.glob("records_*") for line in path.read_text().splitlines()]
+    ideal, seconds = (sum(row[name] for row in rows) for name in ("ideal_seconds", "step_seconds"))
+    world = json.loads(flopmeter_command("report", tmp_path, "--json").stdout)["mfu"]
+    assert world == pytest.approx(ideal / seconds)

@@ -26,6 +26,7 @@ def _arguments(config: Any) -> Namespace:
     """Bridge's configuration under the names of Megatron's arguments."""
     model, train = config.model, config.train
     values = {name: value for name, value in vars(model).items() if not name.startswith("_")}
+    peft = getattr(config, "peft", None)
     heads, groups = values.get("num_attention_heads"), values.get("num_query_groups")
     values |= {
         "num_experts": values.get("num_moe_experts"),
@@ -34,7 +35,9 @@ def _arguments(config: Any) -> Namespace:
         "untie_embeddings_and_output_weights": not values.get("share_embeddings_and_output_weights", True),
         "micro_batch_size": train.micro_batch_size,
         "global_batch_size": train.global_batch_size,
-        "peft_type": getattr(config, "peft", None) and type(config.peft).__name__,
+        "peft_type": peft and type(peft).__name__,
+        "lora_dim": getattr(peft, "dim", None),
+        "lora_target_modules": getattr(peft, "target_modules", None),
         "vision_pretraining": values.get("vision_config") is not None,
     }
     if (distributed := initialized_distributed()) is not None:

@@ -14,7 +14,7 @@ from flopmeter.batch import Batch, describe
 from flopmeter.estimation import estimate
 from flopmeter.guard import describe_error, guarded
 from flopmeter.integrations.megatron_flags import MODEL_TYPE_REASON
-from flopmeter.integrations.megatron_model import model_config, needed, recompute_of
+from flopmeter.integrations.megatron_model import model_config, needed, recompute_of, trainable_of
 from flopmeter.log import log_once
 from flopmeter.metrics import Window, perf_metrics
 from flopmeter.models import find_model
@@ -105,12 +105,14 @@ def flagscale_metrics(records: Sequence[Mapping[str, Any]], world_size: int, rep
     return {name: value for name, value in values.items() if value is not None}
 
 
-def length_coefficients(config: Any, convention: str, mtp: bool | None) -> tuple[int, int] | None:
+def length_coefficients(config: Any, convention: str, mtp: bool | None, trainable: str = "all") -> tuple[int, int] | None:
     """Twice the model FLOPs per token and per squared length.
 
     FLOPs of a decoder with full attention are a x length + b x length squared; None if those of this model are not.
     """
-    one, two, three = (estimate(config, seq_len=n, convention=convention, mtp=mtp)["flops"]["model"] for n in (1, 2, 3))
+    one, two, three = (
+        estimate(config, seq_len=n, convention=convention, mtp=mtp, trainable=trainable)["flops"]["model"] for n in (1, 2, 3)
+    )
     twice_b = two - 2 * one
     twice_a = 2 * one - twice_b
     return (twice_a, twice_b) if 3 * twice_a + 9 * twice_b == 2 * three else None
@@ -145,6 +147,7 @@ class Loop:
             "mtp": True if getattr(args, "mtp_num_layers", None) else None,
             "dtype": _dtype(args),
             "recompute": recompute,
+            "trainable": trainable_of(args) if model is not None else None,
             "attention": "eager" if getattr(args, "transformer_impl", "") == "local" else None,
             "mode": None if modules else "estimate",  # without the passes of the model, a count has no beginning and end
             "find_phases": bool(modules),
@@ -228,7 +231,7 @@ class Loop:
             flops = self._framework_flops(self._samples * self._replicas, squares, tokens)
         else:
             if self._coefficients is None and self._config is not None:
-                self._coefficients = length_coefficients(self._config, self._convention, self._mtp)
+                self._coefficients = length_coefficients(self._config, self._convention, self._mtp, trainable_of(self._args))
             a, b = self._coefficients or (0, 0)
             flops = (a * round(tokens) + b * round(squares)) // 2 or None
         return Batch(samples=self._samples, tokens=round(tokens) // self._replicas, flops=self._share(flops))

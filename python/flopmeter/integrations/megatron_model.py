@@ -116,10 +116,26 @@ _UNKNOWN = (
     "hybrid_layer_pattern",
     "hybrid_override_pattern",
     "is_hybrid_model",
-    "peft_type",
     "retro_add_retriever",
     "vision_pretraining",
 )
+
+
+# The linears that LoRA of FlagScale and Megatron-Bridge may adapt; those of MLA are in no family.
+_ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+
+
+def _knows_adapters(args: Namespace) -> bool:
+    known = set(_get(args, "lora_target_modules", _ADAPTED)) <= set(_ADAPTED)
+    return known and str(args.peft_type).lower() == "lora" and not _get(args, "num_experts") and not _get(args, "multi_latent_attention")
+
+
+def trainable_of(args: Namespace) -> str:
+    """The trained parameters: all, or LoRA adapters on Megatron's fused linears."""
+    if not _get(args, "peft_type"):
+        return "all"
+    adapted = ",".join(f"*.{name}" for name in _get(args, "lora_target_modules", _ADAPTED))
+    return f"lora:{int(_get(args, 'lora_dim', 8))}:{adapted}"
 
 
 def _refuse_unknown(args: Namespace) -> None:
@@ -129,6 +145,8 @@ def _refuse_unknown(args: Namespace) -> None:
         names.append(f"experimental_attention_variant {variant}")
     if _get(args, "multi_latent_attention", False):
         names += [name for name in ("attention_output_gate", "experimental_attention_variant", "moe_latent_size") if _get(args, name)]
+    if _get(args, "peft_type") and not _knows_adapters(args):
+        names.append("peft_type")
     if hasattr(args, "freeze_ViT"):  # its parser is that of a program with a vision tower
         names.append("freeze_ViT and the vision tower")
     if str(_get(args, "tokenizer_type", "")).startswith("BertWordPiece"):  # the only difference between BERT or T5 and a GPT
@@ -186,7 +204,7 @@ def _needs_own_family(args: Namespace, gated: bool) -> bool:
     """Whether no published family has this mixture, so that Megatron's own one describes it."""
     mixed = ("attention_output_gate", "experimental_attention_variant", "moe_latent_size", "mtp_num_layers")
     experts = bool(_get(args, "num_experts", 0))
-    return any(_get(args, name) for name in mixed) or experts and bool(not gated or _get(args, "moe_shared_expert_intermediate_size"))
+    return any(_get(args, name) for name in (*mixed, "peft_type")) or experts and bool(not gated or _get(args, "moe_shared_expert_intermediate_size"))
 
 
 def _linear_layers(args: Namespace, layers: int) -> list[int]:

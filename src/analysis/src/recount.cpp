@@ -82,6 +82,26 @@ Flops sum(const std::array<std::uint64_t, dtype_count>& flops) {
   return {total};
 }
 
+/// The peaks that a record was computed with.  run.json has those of one rank; a rank on another
+/// device states its own by the ideal time of FLOPs in one dtype.
+PeakTable peaks_of(const StepRecord& record, const PeakTable& of_run) {
+  StepRecord same = record;
+  Utilization{of_run}.finish(same);
+  constexpr double rounding = 1e-6;
+  if (!record.ideal_seconds || !same.ideal_seconds ||
+      std::abs(*same.ideal_seconds / *record.ideal_seconds - 1) < rounding)
+    return of_run;
+  PeakTable own;
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (record.model_flops_by_dtype[i] == 0) continue;
+    if (sum(record.model_flops_by_dtype).value != record.model_flops_by_dtype[i]) return {};
+    own.set(static_cast<Dtype>(i),
+            Flops{record.model_flops_by_dtype[i]} /
+                Seconds{record.ideal_seconds->value * record.devices});
+  }
+  return own;
+}
+
 /// Figures of train steps together.
 RecomputedFigures figures_of(const StepTotals& totals, Flops hardware) {
   if (totals.steps == 0) return {};
@@ -104,7 +124,6 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
   if (!now) return now.error();
   CostModel as_stored{*std::move(then)};
   CostModel as_asked{*std::move(now)};
-  const Utilization builder{run.metadata.peaks};
   RecomputedRun result{.model = stored->model.name, .from = from, .to = convention};
   StepTotals stored_total;
   StepTotals now_total;
@@ -120,7 +139,7 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
         record->hardware_flops_by_dtype = flops->hardware;
         record->model_flops = sum(flops->model);
         record->hardware_flops = sum(flops->hardware);
-        builder.finish(*record);
+        Utilization{peaks_of(stored_record, run.metadata.peaks)}.finish(*record);
         step.now = figures_of(*record);
       } else {
         ++result.without_batch;

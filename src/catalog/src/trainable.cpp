@@ -13,6 +13,16 @@ std::string full_name(const LayerRun& run, const Node& node, std::int64_t number
   return name.append(node.name);
 }
 
+/// Whether one of the patterns, which commas separate, matches.
+bool matches_any(std::string_view patterns, std::string_view name) {
+  while (true) {
+    const std::size_t comma = patterns.find(',');
+    if (glob_match(patterns.substr(0, comma), name)) return true;
+    if (comma == std::string_view::npos) return false;
+    patterns.remove_prefix(comma + 1);
+  }
+}
+
 }  // namespace
 
 std::string embedding_name(const Model& model) {
@@ -37,7 +47,7 @@ Trained trained(const Trainable& trainable,
   if (trainable.kind == Trainable::Kind::lora) return {.weight = false, .bias = false};
   const std::string name = full_name(run, node, number);
   const auto frozen = [&](std::string_view parameter) {
-    return glob_match(trainable.pattern, parameter);
+    return matches_any(trainable.pattern, parameter);
   };
   const bool module = frozen(name);
   // A tied weight has the name of the embedding, as in torch's named_parameters().
@@ -74,14 +84,16 @@ bool is_adapted(const Trainable& trainable,
     return node.component != Component::lm_head && node.component != Component::router &&
            !node.tied;
   }
-  return glob_match(trainable.pattern, full_name(run, node, number));
+  return matches_any(trainable.pattern, full_name(run, node, number));
 }
 
 Result<Trainable> Trainable::parse(std::string_view text) {
   const auto refuse = [&] {
     return Error{
         ErrorCode::invalid_argument,
-        "is '" + printable(text) + "' but must be all, lora:RANK, lora:RANK:GLOB, or freeze:GLOB",
+        "is '" + printable(text) +
+            "' but must be all, lora:RANK, lora:RANK:GLOB, or freeze:GLOB; several globs are "
+            "separated by commas",
         "trainable"};
   };
   if (text == "all") return Trainable{};
