@@ -25,7 +25,7 @@ def _allocator(device: Any) -> Any:
     backend = getattr(torch, kind, None)
     if callable(getattr(backend, "max_memory_allocated", None)) and callable(getattr(backend, "memory_reserved", None)):
         return backend
-    accelerator = getattr(torch, "accelerator", None)  # torch 2.9 and later: for all backends
+    accelerator: Any = getattr(torch, "accelerator", None)  # torch 2.9 and later: for all backends
     if not callable(getattr(accelerator, "memory_allocated", None)):
         return None
     current = accelerator.current_accelerator()
