@@ -27,6 +27,9 @@ analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
 """
 
 
+LARGEST_GZIP = 100  # MB of JSON; larger traces are mostly plain
+
+
 def base_trace():
     sample = SAMPLES / "hta_ns_resolution.json.gz"
     if sample.is_file():
@@ -89,9 +92,16 @@ def best(command, times):
     return min(runs) if runs else None
 
 
+def memory_limit(command, path):
+    """The goal in MB: the file, 64 MB, and 100 bytes for each event."""
+    report = json.loads(subprocess.run([*map(str, command), str(path)], capture_output=True, text=True, check=True).stdout)
+    return path.stat().st_size / 2**20 + 64 + 100 * report["ranks"][0]["events"] / 2**20
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--megabytes", type=int, nargs="*", default=[55, 250], help="sizes of the plain JSON")
+    parser.add_argument("--megabytes", type=int, nargs="*", default=[30, 90, 1000], help="sizes of the plain JSON")
+    parser.add_argument("--growth", type=int, nargs="*", default=[10, 2000], help="sizes for flopmeter alone, on one thread")
     parser.add_argument("--no-hta", action="store_true")
     arguments = parser.parse_args()
     folder = ROOT / "build" / "bench-trace"
@@ -101,20 +111,29 @@ def main():
     except subprocess.CalledProcessError:
         python = None
         print("HTA is not available: only flopmeter is measured")
-    print(f"{'file':>22} {'program':>10} {'CPU s':>8} {'GB/s':>6} {'MB':>6} {'x HTA':>6}")
-    for size in arguments.megabytes:
+    print(f"{'file':>22} {'program':>18} {'CPU s':>8} {'GB/s':>6} {'MB':>6} {'limit':>6} {'x HTA':>6}")
+    ours = [ROOT / "build/flopmeter", "trace", "--json"]
+    one_thread = ["taskset", "-c", "0", *ours]
+    for size in sorted({*arguments.megabytes, *arguments.growth}):
         plain = folder / f"{size}mb.json"
         write_repeated(plain, size * 10**6)
-        packed = folder / f"{size}mb.json.gz"
-        packed.write_bytes(gzip.compress(plain.read_bytes(), 6))
-        gigabytes = plain.stat().st_size / 1e9
-        for path in (plain, packed):
-            peer = best([python, "-c", HTA, path], 1) if python else None
-            ours = best([ROOT / "build/flopmeter", "trace", path, "--json"], 5)
-            for program, run in (("HTA 0.5.0", peer), ("flopmeter", ours)):
+        gigabytes, paths = plain.stat().st_size / 1e9, [plain]
+        if size in arguments.megabytes and size <= LARGEST_GZIP:
+            paths.append(folder / f"{size}mb.json.gz")
+            paths[1].write_bytes(gzip.compress(plain.read_bytes(), 6))
+        for path in paths:
+            compared = size in arguments.megabytes
+            peer = best([python, "-c", HTA, path], 1) if python and compared else None
+            limit = memory_limit(ours, path)
+            for program, run in (
+                ("HTA 0.5.0", peer),
+                ("flopmeter", best([*ours, path], 5) if compared else None),
+                ("on one processor", best([*one_thread, path], 3)),
+            ):
                 if run:
                     ratio = f"{peer[0] / run[0]:6.0f}" if peer else ""
-                    print(f"{path.name:>22} {program:>10} {run[0]:8.3f} {gigabytes / run[0]:6.2f} {run[1]:6.0f} {ratio}")
+                    print(f"{path.name:>22} {program:>18} {run[0]:8.3f} {gigabytes / run[0]:6.2f} {run[1]:6.0f} {limit:6.0f} {ratio}")
+            path.unlink()
 
 
 if __name__ == "__main__":
