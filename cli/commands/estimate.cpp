@@ -23,6 +23,8 @@ struct Options {
   PeakArgument peak;
   std::optional<double> step_time;
   std::optional<double> tokens_per_second;
+  std::string train_tokens;
+  std::optional<double> expected_mfu;
   std::string convention = "model-v1";
   std::string trainable = "all";
   std::string recompute = "none";
@@ -48,6 +50,30 @@ Result<std::vector<std::int64_t>> integers(std::string_view text, std::string_vi
     if (comma == std::string_view::npos) return list;
     text.remove_prefix(comma + 1);
   }
+}
+
+/// Reads "15T", "300B", "2.5e12".
+std::optional<double> tokens_of(std::string_view text) {
+  double unit = 1;
+  for (const auto& [letter, size] :
+       {std::pair{'k', 1e3}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}}) {
+    if (text.ends_with(letter)) unit = size;
+  }
+  if (unit > 1) text.remove_suffix(1);
+  const auto number = parse_double(text);
+  if (!number || !(*number > 0) || *number > 1e30) return std::nullopt;
+  return *number * unit;
+}
+
+std::string check_tokens(const std::string& text) {
+  return tokens_of(text) ? "" : "'" + printable(text) + "' is not a number of tokens, such as 15T";
+}
+
+std::string check_ratio(const std::string& text) {
+  const auto value = parse_double(text);
+  return value && *value > 0 && *value <= 1
+             ? ""
+             : "'" + printable(text) + "' is not a fraction between 0 and 1, such as 0.4";
 }
 
 Result<std::vector<ImageGrid>> image_grids(std::string_view text) {
@@ -116,6 +142,8 @@ Exit run(const Options& options) {
   request.devices = options.peak.devices;
   if (options.step_time) request.step_seconds = Seconds{*options.step_time};
   request.tokens_per_second = options.tokens_per_second;
+  if (!options.train_tokens.empty()) request.train_tokens = tokens_of(options.train_tokens);
+  request.expected_mfu = options.expected_mfu;
   auto result = estimate((*argument).model, request);
   if (!result) return refuse(result.error());
   add_published(*result, (*argument).model, request);
@@ -154,6 +182,15 @@ std::function<Exit()> set_up(Arguments& app) {
   app.add_option("--tokens-per-second", o.tokens_per_second, "measured throughput of all devices")
       ->check(check_positive_number)
       ->excludes(step_time);
+  auto* train_tokens =
+      app.add_option("--train-tokens",
+                     o.train_tokens,
+                     "tokens of the whole training, such as 15T: adds its time and device hours")
+          ->check(check_tokens);
+  app.add_option(
+         "--expected-mfu", o.expected_mfu, "MFU to plan with, such as 0.4, if no time is measured")
+      ->check(check_ratio)
+      ->needs(train_tokens);
   app.add_option(
          "--convention", o.convention, "FLOP-counting convention, see `flopmeter conventions`")
       ->capture_default_str();

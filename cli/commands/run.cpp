@@ -87,6 +87,7 @@ Exit run(const OptionFlags& flags, const std::vector<std::string>& words) {
   if (!package) return refuse(package.error());
   (*options).directory = directory_of((*options).directory);
   ::setenv("FLOPMETER_CONFIG", options_text(*options).c_str(), 1);
+  ::setenv("FLOPMETER_STARTED", (std::to_string(getpid()) + " " + (*options).directory).c_str(), 1);
   put_first_in_python_path(*package + "/launcher/startup");
   return become(*command);
 }

@@ -5,6 +5,7 @@
 #include "screen.h"
 #include "text_batches.h"
 
+#include <flopmeter/core/json_writer.h>
 #include <flopmeter/core/step_totals.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/monitor/monitor.h>
@@ -13,6 +14,7 @@
 #include <ATen/autocast_mode.h>
 
 #include <utility>
+#include <vector>
 
 namespace flopmeter::demo {
 namespace {
@@ -48,6 +50,27 @@ class Autocast {
   bool on_;
 };
 
+/// The model for the estimator, so that `flopmeter recount` works on the demo's runs.
+ModelSource describe(const GptSizes& sizes, bool bf16) {
+  std::string config;
+  JsonWriter json{config};
+  json.begin_object()
+      .field("model_type", "gpt2")
+      .field("vocab_size", sizes.vocab)
+      .field("n_positions", sizes.length)
+      .field("n_embd", sizes.width)
+      .field("n_layer", sizes.layers)
+      .field("n_head", sizes.heads)
+      .field("tie_word_embeddings", false)
+      .end_object();
+  return {.config = config,
+          .family = "gpt2",
+          .trainable = "all",
+          .recompute = "none",
+          .attention = TORCH_VERSION_MAJOR >= 2 ? "fused" : "eager",
+          .dtype = bf16 ? Dtype::bf16 : Dtype::fp32};
+}
+
 void fill(RunResult& result, const StepTotals& totals) {
   result.mfu = totals.mfu().value_or(0);
   result.tokens_per_second = totals.tokens_per_second().value_or(0);
@@ -67,14 +90,16 @@ Result<RunResult> train(const TrainingRun& run) {
   Connections connections;
   connections.source = &source;
   connections.peaks = run.peaks;
+  const GptSizes sizes;
+  connections.model_source = describe(sizes, run.bf16);
   auto monitor = Monitor::start(options, std::move(connections));
   if (!monitor) return monitor.error();
   const auto records = (*monitor).subscribe();
 
   torch::manual_seed(1);
-  const GptSizes sizes;
   Gpt model{sizes};
   torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-3)};
+  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(run.batch), sizes.length);
   TextBatches batches{run.batch, sizes.length, run.loader_delay};
   LiveLine line;
   StepTotals totals;
@@ -85,7 +110,7 @@ Result<RunResult> train(const TrainingRun& run) {
     (*monitor).begin_phase(Phase::data);
     const TextBatch batch = batches.next();
     (*monitor).end_phase(Phase::data);
-    auto step = (*monitor).step({.samples = run.batch, .tokens = run.batch * sizes.length});
+    auto step = (*monitor).step({.samples = run.batch, .sequence_lengths = lengths});
     torch::Tensor loss;
     {
       const auto phase = step.phase(Phase::forward);

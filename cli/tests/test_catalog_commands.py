@@ -77,3 +77,17 @@ def test_an_operator_is_found_without_its_namespace():
 def test_a_rule_shows_what_it_recommends():
     assert "num_workers" in run("rules", "data_loading")
     assert all(row["recommendation"] for row in ask("rules"))
+
+
+def test_a_training_is_planned_from_its_tokens():
+    base = ["estimate", "llama-3-8b", "--seq-len", "8192", "--device", "h100", "--devices", "1024", "--train-tokens", "15T", "--json"]
+    plan = json.loads(run(*base, "--expected-mfu", "0.4"))
+    per_token = plan["flops"]["per_token"]
+    assert plan["plan"]["model_flops"] == pytest.approx(15e12 * per_token)
+    assert plan["plan"]["ideal_seconds"] == pytest.approx(15e12 * per_token / 1024 / plan["device"]["peak_flops_per_second"], rel=1e-6)
+    assert plan["plan"]["seconds"] == pytest.approx(plan["plan"]["ideal_seconds"] / 0.4)
+    assert plan["plan"]["device_hours"] == pytest.approx(1024 * plan["plan"]["seconds"] / 3600)
+    measured = json.loads(run(*base, "--tokens-per-second", "1e7"))
+    assert measured["plan"]["seconds"] == pytest.approx(1.5e6)
+    assert measured["plan"]["mfu"] == measured["rates"]["mfu"]
+    assert json.loads(run(*base))["plan"]["seconds"] is None

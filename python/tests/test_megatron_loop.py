@@ -189,3 +189,13 @@ def test_iterations_that_were_skipped_inside_a_step_are_not_its_time(start, tmp_
     megatron.perf_monitor_end_training()
     assert [row["step"] for row in records(tmp_path)] == [4, 9]
     assert "iteration 5 ended as 8" in capsys.readouterr().err
+
+
+def test_hooks_without_a_monitor_log_why_nothing_is_recorded(monkeypatch, capsys):
+    monkeypatch.setattr(megatron, "_initialized", False)
+    iterate([1, 2])
+    assert capsys.readouterr().err.count("initialize_perf_monitor(args)") == 1
+    megatron.initialize_perf_monitor(argparse.Namespace(enable_perf_monitor=False))
+    log._logged.clear()
+    iterate([1, 2])
+    assert capsys.readouterr().err == ""

@@ -21,6 +21,7 @@ from typing import Any
 from flopmeter.integrations import megatron_training
 from flopmeter.integrations.megatron_flags import add_arguments, monitor_options
 from flopmeter.integrations.megatron_model import model_config
+from flopmeter.log import log_once
 from flopmeter.monitor import Monitor
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 add_perf_monitor_args = add_arguments  # FlagScale's name
+_initialized = False  # a program that disables the monitor calls the other hooks all the same
 
 
 def initialize_perf_monitor(args: argparse.Namespace, **more: Any) -> Monitor | None:
@@ -44,6 +46,8 @@ def initialize_perf_monitor(args: argparse.Namespace, **more: Any) -> Monitor | 
     FLOPs come from the arguments, since fused kernels hide from a count: each rank's are an even share of its
     data-parallel replica's, so that the ranks together have those of the global batch.  ``more``: arguments of Monitor.
     """
+    global _initialized
+    _initialized = True
     perf_monitor_end_training()
     if not getattr(args, "enable_perf_monitor", False):
         return None
@@ -62,6 +66,8 @@ def perf_monitor_start_iteration(iteration: int) -> None:
     loop = megatron_training.current()
     if loop is not None and not megatron_training.marks_steps():
         loop.begin(iteration)
+    elif loop is None and not _initialized:
+        log_once("no iteration is recorded: call initialize_perf_monitor(args) before perf_monitor_start_iteration()")
 
 
 def perf_monitor_end_iteration(iteration: int, writer: Any = None, wandb_writer: Any = None, **values: Any) -> None:

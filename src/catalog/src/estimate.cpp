@@ -87,6 +87,25 @@ void fill_rates(Estimate& e, const EstimateRequest& request) {
   }
 }
 
+/// Time of the whole training, from the time of a step.
+void fill_plan(Estimate& e, const EstimateRequest& request) {
+  if (!request.train_tokens) return;
+  TrainingPlan& plan = e.plan.emplace();
+  const double steps = *request.train_tokens / static_cast<double>(e.tokens);
+  plan.tokens = *request.train_tokens;
+  plan.model_flops = steps * static_cast<double>(e.model_flops.value);
+  if (e.rates.ideal_step_seconds) plan.ideal = Seconds{steps * e.rates.ideal_step_seconds->value};
+  if (e.rates.step_seconds) {
+    plan.mfu = e.rates.mfu;
+    plan.seconds = Seconds{steps * e.rates.step_seconds->value};
+  } else if (request.expected_mfu && plan.ideal) {
+    plan.mfu = request.expected_mfu;
+    plan.seconds = Seconds{plan.ideal->value / *request.expected_mfu};
+  }
+  if (plan.seconds)
+    plan.device_seconds = Seconds{plan.seconds->value * static_cast<double>(e.devices)};
+}
+
 /// The training options must apply to the model.
 Result<void> check_training(const Model& model,
                             const Training& training,
@@ -166,6 +185,7 @@ Result<Estimate> estimate(const Model& model, const EstimateRequest& request) {
     e.notes.emplace_back("no image sizes: assuming one image of 576 visual tokens per sequence");
   }
   fill_rates(e, request);
+  fill_plan(e, request);
   return e;
 }
 
@@ -250,6 +270,19 @@ void write_json(JsonWriter& json, const Estimate& e) {
       .field("hfu", e.rates.hfu)
       .field("ideal_step_seconds", e.rates.ideal_step_seconds)
       .end_object();
+  if (e.plan) {
+    json.key("plan")
+        .begin_object()
+        .field("tokens", e.plan->tokens)
+        .field("model_flops", e.plan->model_flops)
+        .field("mfu", e.plan->mfu)
+        .field("ideal_seconds", e.plan->ideal)
+        .field("seconds", e.plan->seconds)
+        .field("device_hours",
+               e.plan->device_seconds ? std::optional{e.plan->device_seconds->value / 3600}
+                                      : std::nullopt)
+        .end_object();
+  }
   json.key("published");
   e.published ? write_json(json, *e.published) : static_cast<void>(json.null());
   json.key("notes").begin_array();

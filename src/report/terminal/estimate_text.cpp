@@ -91,6 +91,18 @@ std::string rates(const Estimate& e) {
   return text;
 }
 
+std::string plan_text(const Estimate& e) {
+  const TrainingPlan& plan = *e.plan;
+  std::string text = si(plan.tokens) + " tokens: " + si(plan.model_flops) + "FLOPs";
+  if (plan.ideal) text += ", " + duration(*plan.ideal) + " at peak";
+  if (plan.seconds && plan.mfu) {
+    text += "; " + bold(duration(*plan.seconds)) + " at MFU " + percent(*plan.mfu) + ", " +
+            grouped(static_cast<WideInt>(plan.device_seconds->value / 3600 + 0.5)) +
+            " device hours";
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string estimate_text(const Estimate& e) {
@@ -99,6 +111,7 @@ std::string estimate_text(const Estimate& e) {
           "FLOPs per token; " + si_flops(e.hardware_flops) + "FLOPs executed";
   if (e.recompute.value > 0) text += ", " + si_flops(e.recompute) + " of them recomputed";
   text += "\n" + rates(e);
+  if (e.plan) text += plan_text(e);
   if (e.published) {
     text += dim(printable(e.published->text)) + "\n";
     for (const std::string_view link : e.published->links())

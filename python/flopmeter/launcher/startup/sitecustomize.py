@@ -5,6 +5,7 @@ each module in its table.  Imports nothing of flopmeter before that, and runs th
 Kept to what every Python 3 understands: the command decides which one runs.
 """
 
+import atexit
 import importlib
 import importlib.machinery
 import importlib.util
@@ -96,6 +97,19 @@ def _log(text):
         pass
 
 
+def _log_if_nothing_was_recorded():
+    """Only in the process that ``flopmeter run`` became, so that a command logs it once."""
+    started, _, directory = os.environ.get("FLOPMETER_STARTED", "").partition(" ")
+    if started != str(os.getpid()):
+        return
+    try:
+        recorded = any(name.startswith("records_") for name in os.listdir(directory))
+    except OSError:
+        recorded = False
+    if not recorded:
+        _log("nothing was recorded: no training step of torch was seen")
+
+
 def _run_the_hidden_one():
     """The module that Python would have imported as sitecustomize; its errors are reported as usual."""
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
@@ -109,4 +123,5 @@ def _run_the_hidden_one():
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 sys.meta_path.insert(0, _Table)
 sys.meta_path.append(_Package)
+atexit.register(_log_if_nothing_was_recorded)
 _run_the_hidden_one()

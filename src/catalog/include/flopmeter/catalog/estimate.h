@@ -25,6 +25,8 @@ struct EstimateRequest {
   std::int64_t devices = 1;
   std::optional<Seconds> step_seconds;
   std::optional<double> tokens_per_second;  ///< of all devices; alternative to step_seconds
+  std::optional<double> train_tokens;       ///< of the whole training
+  std::optional<double> expected_mfu;       ///< if no time is measured
 };
 
 struct Rates {
@@ -34,6 +36,16 @@ struct Rates {
   std::optional<double> mfu;
   std::optional<double> hfu;
   std::optional<Seconds> ideal_step_seconds;  ///< all devices at peak
+};
+
+/// A whole training.
+struct TrainingPlan {
+  double tokens = 0;
+  double model_flops = 0;
+  std::optional<double> mfu;       ///< measured or expected
+  std::optional<Seconds> ideal;    ///< all devices at peak
+  std::optional<Seconds> seconds;  ///< at the measured or expected MFU
+  std::optional<Seconds> device_seconds;
 };
 
 struct Estimate {
@@ -55,6 +67,7 @@ struct Estimate {
   std::int64_t devices = 1;
   std::optional<PeakTable> peaks;
   Rates rates;
+  std::optional<TrainingPlan> plan;
   std::vector<std::string> notes;
   std::optional<PublishedComparison> published;  ///< see add_published()
 };
