@@ -239,3 +239,12 @@ def test_losses_are_bit_equal_with_and_without(start, tmp_path):
         return found
 
     assert losses(None) == losses(start)
+
+
+def test_visual_tokens_follow_from_the_image_grids_and_the_model(tmp_path):
+    with flopmeter.Monitor(tmp_path, model="qwen2-vl-2b", mode="estimate", device="h100", console=False) as monitor:
+        for _ in range(2):
+            with monitor.step(seq_lens=[80, 120], image_grid_thw=[[1, 8, 8], [1, 16, 8]]):
+                pass
+    # Qwen2-VL merges 2 x 2 patches into one token.
+    assert [row["visual_tokens"] for row in records(tmp_path)] == [16 + 32] * 2

@@ -77,6 +77,8 @@ class ModelEstimator final : public FlopEstimator {
       flops.hardware[type] = narrow;
     }
     flops.recompute = static_cast<std::uint64_t>((*hardware).recompute.value);
+    if (!batch.images.empty())
+      flops.visual_tokens = static_cast<std::int64_t>((*model).visual_tokens);
     if (batch.padded_length > 0) {
       request.convention = "executed";
       const auto executed = flopmeter::estimate(masked_, request);

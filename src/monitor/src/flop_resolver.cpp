@@ -90,6 +90,7 @@ std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
   if (!made) return std::nullopt;
   FlopEstimate own = share_of(*made, world_.size, data_parallel_of(world_), world_.rank);
   if (world_.size == data_parallel_of(world_)) own.executed = made->executed;
+  own.visual_tokens = made->visual_tokens;
   if (estimates_.size() >= most_shapes) estimates_.clear();
   estimates_.emplace(slot.record.batch.signature(), own);
   return own;
@@ -228,6 +229,8 @@ void FlopResolver::choose(Slot& slot) {
                       record.tag != StepTag::generation;
   const auto estimated = trains ? estimate(slot) : std::nullopt;
   if (estimated) record.estimated_flops = Flops{static_cast<WideInt>(sum(estimated->model))};
+  if (estimated && estimated->visual_tokens > 0 && !record.visual_tokens)
+    record.visual_tokens = estimated->visual_tokens;
   if (slot.counter_flops && record.step_seconds.value > 0)
     record.counter_flops_per_second =
         *slot.counter_flops * counter_factor_ / record.step_seconds.value;

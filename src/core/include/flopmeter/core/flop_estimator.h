@@ -21,6 +21,7 @@ struct FlopEstimate {
   std::uint64_t recompute = 0;                        ///< part of hardware
   /// Exact count of a padded batch with a mask tensor; 0: not padded or not known.
   std::uint64_t executed = 0;
+  std::int64_t visual_tokens = 0;  ///< of the images of the batch; not divided among ranks
 };
 
 /// The part of one rank in the FLOPs of a batch: ranks beyond `data_parallel` share the batch
