@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `flopmeter run` adds to a training: resident memory, and bytes on disk per 1,000 steps and per hour.
+"""Cost of `flopmeter run` beyond time: added resident memory, and bytes on disk per 1,000 steps and per hour.
 
 Both programs run the same loop, with and without it, several times in turn; the medians are compared.  Bytes are those of
 all files in the run directory after two lengths of the loop, so that files of constant size do not count.
