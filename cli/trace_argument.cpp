@@ -18,9 +18,11 @@ struct TraceFile {
   bool named = true;  ///< by the user, not found in a directory
 };
 
-bool may_be_trace(const fs::path& path) {
+/// A run directory has other JSON files, too.
+bool may_be_trace(const fs::path& path, bool in_run) {
   const std::string name = path.filename().string();
-  return name.ends_with(".json") || name.ends_with(".json.gz");
+  return (name.ends_with(".json") || name.ends_with(".json.gz")) &&
+         (!in_run || name.starts_with("trace_"));
 }
 
 Result<std::vector<TraceFile>> find_files(const std::vector<std::string>& paths) {
@@ -32,14 +34,17 @@ Result<std::vector<TraceFile>> find_files(const std::vector<std::string>& paths)
       continue;
     }
     const std::size_t before = files.size();
+    const bool is_run = fs::exists(fs::path{path} / "run.json", error);
     for (fs::directory_iterator entry{path, error}, end; !error && entry != end;
          entry.increment(error)) {
-      if (entry->is_regular_file(error) && may_be_trace(entry->path()))
+      if (entry->is_regular_file(error) && may_be_trace(entry->path(), is_run))
         files.push_back({.path = entry->path().string(), .named = false});
     }
     if (files.size() == before) {
       return Error{ErrorCode::not_found,
-                   "no trace in " + path + ": it has no file named *.json or *.json.gz"};
+                   "no trace in " + path +
+                       (is_run ? ": record one with `flopmeter run --kineto-step N`"
+                               : ": it has no file named *.json or *.json.gz")};
     }
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before),
               files.end(),

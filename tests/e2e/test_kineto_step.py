@@ -67,7 +67,9 @@ def test_the_recorded_step_is_a_trace_in_the_run_directory(folder, loop):
     (record,) = [row for row in folder.records() if row["step"] == STEP]
     assert record["tag"] == "profile"
     (file,) = folder.logs.glob("trace_*.rank0.json")
-    (rank,) = json_of("trace", file, "--json")["ranks"]
+    report = json_of("trace", folder.logs, "--json")  # of a run directory it reads the recorded steps only
+    (rank,) = report["ranks"]
+    assert rank["file"] == str(file) and not report["notes"]
     (step,) = rank["steps"]
     assert step["name"] == f"ProfilerStep#{STEP}"
     assert step["model_flops"] == record["model_flops"] and step["hardware_flops"] == record["hardware_flops"]

@@ -21,6 +21,8 @@ bool is_of_torch(std::string_view name) {
                                                                     "## Call CompiledFxGraph",
                                                                     "Torch-Compiled Region",
                                                                     "TorchDynamo Cache Lookup",
+                                                                    "nccl:",
+                                                                    "gloo:",
                                                                     "record_param_comms"});
   return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
     return name.starts_with(prefix);
