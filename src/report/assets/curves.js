@@ -293,6 +293,7 @@ const setAxis = name => {
 
 // The steps that the window shows: from the first to the last.
 const stepsInWindow = timeline => {
+  if (axis === "step") return [Math.floor(window_[0]), Math.ceil(window_[1])];
   const seen = timeline.step.map((_, i) => i).filter(i => inWindow(timeline, i));
   return seen.length ? [timeline.step[Math.max(0, seen[0] - 1)], timeline.last_step[Math.min(timeline.step.length - 1, seen.at(-1) + 1)]] : null;
 };

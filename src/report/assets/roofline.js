@@ -1,4 +1,4 @@
-// The roofline: how fast each matrix product ran against what compute and memory bandwidth allow for it.
+// The roofline: how fast each matmul ran against what compute and memory bandwidth allow for it.
 const numbered = 8;
 const intensity = dot => dot.flops / dot.bytes;
 const rate = dot => dot.flops / dot.seconds;
@@ -8,22 +8,22 @@ const shapeText = shape => {
 };
 
 const rooflineSection = ({profile, run, dtypes}) => {
-  const title = "Roofline of the matrix products";
+  const title = "Roofline of the matmuls";
   const device = run.device || {};
   const bandwidth = device.memory_bytes_per_second;
   const peaks = peakGroups(device);
   const dots = ((profile || {}).matmuls || []).filter(row => row.flops > 0 && row.bytes > 0 && row.seconds > 0).sort((a, b) => b.seconds - a.seconds);
   if (!dots.length) return half(section(title, null, missing(profile
-    ? profile.on_device ? "The profiles of this run were taken on the host, which does not see how long a device's products take."
-      : "The profiled step holds no matrix product with its shapes." : "No profiled step in this run: shapes and times of single products are not known.")));
+    ? profile.on_device ? "The profiles of this run were taken on the host, which does not see how long matmuls take on a device."
+      : "The profiled step holds no matmul with its shapes." : "No profiled step in this run: shapes and times of single matmuls are not known.")));
   const used = [...dtypes].sort((a, b) => b.flops - a.flops).find(row => (device.peak_flops_per_second || {})[row.name]);
   const roof = dot => used ? Math.min(device.peak_flops_per_second[used.name], bandwidth ? bandwidth * intensity(dot) : Infinity) : null;
   const holder = h("div", {class: "plot"});
   const draw = () => holder.replaceChildren(rooflinePicture(dots, peaks, bandwidth, holder.clientWidth || 560));
   new ResizeObserver(draw).observe(holder);
-  return section(title, "Each dot is one shape of product, its size the time spent in it. Under the slope a product waits for memory, under a flat roof it is bound by compute; far below both it is too small or has an odd shape." +
+  return section(title, "Each dot is one shape of matmul, its size the time spent in it. Under the slope a matmul waits for memory, under a flat roof it is bound by compute; far below both it is too small or has an odd shape." +
     (known(bandwidth) ? "" : " The memory bandwidth of this device is not known, so there is no slope."),
-    h("div", {class: "columns"}, holder, table([["", ""], ["product", ""], ["time", "r"], ["speed", "r"], [used ? `of ${used.name} roof` : "", "r"]],
+    h("div", {class: "columns"}, holder, table([["", ""], ["matmul", ""], ["time", "r"], ["speed", "r"], [used ? `of ${used.name} roof` : "", "r"]],
       dots.slice(0, numbered).map((dot, i) => ({cells: [h("span", {class: "n dot"}, String(i + 1)),
         h("span", {}, h("code", {}, breakable(shortOp(dot.name))), dot.backward ? h("span", {class: "soft"}, " backward") : null, h("small", {}, shapeText(dot.shape))),
         duration(dot.seconds), unit(rate(dot), "FLOP/s"), used ? percent(rate(dot) / roof(dot)) : ""]})), true)));

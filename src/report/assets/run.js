@@ -43,7 +43,7 @@ const overTimeSection = (data, starts, charts) => {
     marks.length ? "Red lines: where a finding held." : null, starts.length ? "Dashed: the run began again." : null];
   return h("section", {},
     h("div", {class: "bar-head"}, h("h2", {}, known(headline.mfu) ? "MFU and throughput over time" : "Throughput over time"), axisSwitch()),
-    h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all."),
+    h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all; in a chart with the focus: +, −, arrows, Escape."),
       kinds.map(kind => h("span", {class: "event"}, h("i", {class: "key", style: {background: `var(--${eventShades[kind] || "other"})`}}), words(kind), ` (${whole(data.events.filter(event => event.kind === kind).length)})`))),
     ...charts.flatMap(one => one.nodes));
 };

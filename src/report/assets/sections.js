@@ -28,7 +28,8 @@ const findingsSection = ({findings, diagnosis_missing, marks, what_ifs}) => {
 
 // Colors of the causes; those of one kind share a hue.
 const causeShade = {useful: "good", compute: "good", matmul_inefficiency: "forward", memory_bound: "backward", launch_overhead: "second", data_loading: "data", cpu_bound: "data",
-  optimizer: "optimizer", communication: "communication", straggler: "communication", pipeline_bubble: "communication", unexplained: "other", loop: "evaluation"};
+  optimizer: "optimizer", communication: "communication", straggler: "communication", pipeline_bubble: "communication", unexplained: "other", loop: "evaluation", recompute: "checkpoint", padding: "checkpoint",
+  host_to_device: "communication", synchronization: "communication", busy_machine: "evaluation", garbage_collection: "evaluation", interpreter_lock: "evaluation"};
 const shadeOf = cause => causeShade[cause] || "accent";
 
 // Time that is left of each cause with some fixes: fixes of different causes add up, fixes of one cause multiply.

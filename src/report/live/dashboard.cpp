@@ -9,6 +9,8 @@
 #include <flopmeter/core/text.h>
 #include <flopmeter/http/server.h>
 #include <flopmeter/report/dashboard.h>
+#include <flopmeter/runstore/run_layout.h>
+#include <flopmeter/trace/run_trace.h>
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -20,6 +22,7 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -117,6 +120,26 @@ struct Dashboard::State {
 
   [[nodiscard]] ReportOptions report_options() const { return {options.version, now_unix()}; }
 
+  /// The step that the run recorded with Kineto.  Kept for the latest run that was shown: a trace
+  /// is large, and a page asks again whenever the run grows.  Call while the run does not change.
+  const std::optional<DeviceReport>& recorded_step(const RunDirectory& run) {
+    const std::vector<int> ranks = run.ranks();
+    if (ranks.empty()) {
+      recorded_key.clear();
+      recorded.reset();
+      return recorded;
+    }
+    std::string key = run.path;
+    for (const RankFile& file : run.files_of(ranks.front())) {
+      std::error_code code;
+      const RunLayout layout{run.path, file.stamp, file.rank};
+      const auto time = std::filesystem::last_write_time(layout.trace(), code);
+      if (!code) key += " " + std::to_string(time.time_since_epoch().count());
+    }
+    if (key != std::exchange(recorded_key, key)) recorded = read_run_trace(run, ranks.front());
+    return recorded;
+  }
+
   /// /api/run/<id>, and the views of it.
   HttpResponse run(const HttpRequest& request) {
     const std::string_view rest = std::string_view{request.path}.substr(9);
@@ -129,7 +152,7 @@ struct Dashboard::State {
       if (!listed.problem.empty()) {
         response = {.status = 404, .body = listed.problem + "\n"};
       } else if (view.empty()) {
-        response = json_response(report_json(index, report_options()));
+        response = json_response(report_json(index, report_options(), recorded_step(index.run())));
       } else if (view == "ranks") {
         response = json_response(
             rank_map_json(index, integer(request.query, "first"), integer(request.query, "count")));
@@ -138,9 +161,10 @@ struct Dashboard::State {
         const auto last = integer(request.query, "last");
         if (first && last) response = json_response(window_json(index, *first, *last));
       } else if (view == "page.html") {
-        response = {.content_type = "text/html; charset=utf-8",
-                    .body = report_page(report_json(index, report_options())),
-                    .file_name = "flopmeter-" + listed.id + ".html"};
+        response = {
+            .content_type = "text/html; charset=utf-8",
+            .body = report_page(report_json(index, report_options(), recorded_step(index.run()))),
+            .file_name = "flopmeter-" + listed.id + ".html"};
       } else if (view == "curves.csv") {
         response = {.content_type = "text/csv; charset=utf-8",
                     .body = curves_csv(index.overview().timeline),
@@ -158,6 +182,8 @@ struct Dashboard::State {
 
   DashboardOptions options;
   RunList runs;
+  std::string recorded_key;
+  std::optional<DeviceReport> recorded;
   std::unique_ptr<HttpServer> server;  // last: stops before the runs are destroyed
 };
 

@@ -55,6 +55,22 @@ def test_run_is_the_document_of_the_report(server, flopmeter, runs):
         assert live == report
 
 
+def test_recorded_step_has_a_timeline(program, flopmeter, tmp_path):
+    synthetic_runs.describe(tmp_path / "run")
+    synthetic_runs.write_stream(synthetic_runs.stream(tmp_path / "run"), (synthetic_runs.noisy(step) for step in range(20)))
+    call = {"ph": "X", "pid": 1, "tid": 1}
+    events = [{**call, "cat": "user_annotation", "name": "ProfilerStep#7", "ts": 0, "dur": 1000},
+              {**call, "cat": "cpu_op", "name": "aten::mm", "ts": 100, "dur": 500}, {**call, "cat": "cpu_op", "name": "aten::add", "ts": 700, "dur": 100}]
+    with Server(program, tmp_path) as server:
+        run = "/api/run/" + server.runs()["run"]["id"]
+        assert server.json(run)["step_timeline"] is None
+        trace = {"schemaVersion": 1, "traceEvents": events}
+        (tmp_path / "run" / "trace_20231114_221320.rank0.json").write_text(json.dumps(trace))
+        shown = server.json(run)["step_timeline"]
+        assert {"aten::mm", "aten::add"} <= set(shown["names"])
+        assert shown == json.loads(flopmeter("report", tmp_path / "run", "--json").stdout)["step_timeline"]
+
+
 def test_damaged_and_outdated_runs_are_listed_with_the_reason(program, tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "run.json").write_text('{"schema": "flopmeter.run/1"}')
