@@ -120,6 +120,16 @@ def test_a_model_without_a_family_has_megatrons_own_figure(folder, here):
     assert all(row["hardware_flops"] > row["model_flops"] for row in rows)
 
 
+def test_the_work_of_a_model_with_a_vision_tower_is_counted(folder, here):
+    errors = here(VISION="1").err
+    assert "no model for Megatron's vision tower; model FLOPs are counted" in errors
+    rows = folder.records()
+    executed = [model_flops(samples, "executed") for samples in SAMPLES]
+    assert [row["hardware_flops"] for row in rows] == executed
+    assert all(1000 * samples < row["model_flops"] <= row["hardware_flops"] for samples, row in zip(SAMPLES, rows))
+    assert {(row["flops_source"], row["convention"]) for row in rows} == {("counted", "model-v1")}
+
+
 @pytest.mark.parametrize("own", [{}, {"NO_FAMILY": "1"}])
 def test_packed_documents_count_by_their_lengths(folder, here, own):
     here(PACKED="1", **own)

@@ -14,7 +14,7 @@ from flopmeter.batch import Batch, describe
 from flopmeter.estimation import estimate
 from flopmeter.guard import describe_error, guarded
 from flopmeter.integrations.megatron_flags import MODEL_TYPE_REASON
-from flopmeter.integrations.megatron_model import model_config, needed, recompute_of, trainable_of
+from flopmeter.integrations.megatron_model import has_vision_tower, model_config, needed, recompute_of, trainable_of
 from flopmeter.log import log_once
 from flopmeter.metrics import Window, perf_metrics
 from flopmeter.models import find_model
@@ -137,13 +137,15 @@ class Loop:
         sizes = _sizes(args)
         recompute, remark = recompute_of(args)
         self._own_flops: Callable[..., Any] | None = None
-        model = self._model(own_flops)
+        # Megatron's own function does not know the tower, whose images are not in the arguments: the operators are counted.
+        counted = bool(modules) and has_vision_tower(args)
+        model = self._model(None if counted else own_flops, "model FLOPs are counted" if counted else "FLOPs and MFU are empty")
         if is_first_rank(args):
             for line in _remarks(args, remark):
                 log_once(line)
         arguments: dict[str, Any] = {
             "model": model,
-            "model_flops": "estimate" if model is not None else "framework",
+            "model_flops": "estimate" if model is not None else "count" if counted else "framework",
             "mtp": True if getattr(args, "mtp_num_layers", None) else None,
             "dtype": _dtype(args),
             "recompute": recompute,
@@ -173,14 +175,14 @@ class Loop:
         self._iteration = 0
         self.monitor.emit("loop_begin")
 
-    def _model(self, own_flops: Callable[..., Any] | None) -> dict[str, Any] | None:
-        """The model of the arguments; without one, FLOPs are Megatron's own, or unknown."""
+    def _model(self, own_flops: Callable[..., Any] | None, otherwise: str) -> dict[str, Any] | None:
+        """The model of the arguments; without one, FLOPs are Megatron's own, or as ``otherwise`` states."""
         try:
             needed(self._args, "seq_length")
             config = model_config(self._args)
             find_model(config)
         except ValueError as error:
-            what = "FLOPs and MFU are empty"
+            what = otherwise
             if own_flops is not None:
                 self._own_flops = own_flops
                 what = "model FLOPs are those of Megatron's num_floating_point_operations()"

@@ -117,8 +117,14 @@ _UNKNOWN = (
     "hybrid_override_pattern",
     "is_hybrid_model",
     "retro_add_retriever",
-    "vision_pretraining",
 )
+
+
+def has_vision_tower(args: Namespace) -> bool:
+    """Whether the program has one: FlagScale's parser for Qwen-VL has freeze_ViT."""
+    return hasattr(args, "freeze_ViT") or bool(_get(args, "vision_pretraining"))
+
+
 
 
 # The linears that LoRA of FlagScale and Megatron-Bridge may adapt; those of MLA are in no family.
@@ -147,8 +153,8 @@ def _refuse_unknown(args: Namespace) -> None:
         names += [name for name in ("attention_output_gate", "experimental_attention_variant", "moe_latent_size") if _get(args, name)]
     if _get(args, "peft_type") and not _knows_adapters(args):
         names.append("peft_type")
-    if hasattr(args, "freeze_ViT"):  # its parser is that of a program with a vision tower
-        names.append("freeze_ViT and the vision tower")
+    if has_vision_tower(args):
+        names.append("vision tower")
     if str(_get(args, "tokenizer_type", "")).startswith("BertWordPiece"):  # the only difference between BERT or T5 and a GPT
         names.append(f"tokenizer_type {args.tokenizer_type}, which encoders have")
     if names:

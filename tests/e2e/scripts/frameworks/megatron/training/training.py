@@ -50,6 +50,7 @@ _args = argparse.Namespace(
     perf_log_dir=os.environ.get("FLAGSCALE") or None,
     perf_log_interval=2,
     hybrid_layer_pattern="M*" if os.environ.get("NO_FAMILY") else None,
+    vision_pretraining=bool(os.environ.get("VISION")),
 )
 
 
