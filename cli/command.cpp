@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -29,6 +31,7 @@ Exit refuse(const Error& error) {
 }
 
 Exit print(std::string_view text) {
+  std::signal(SIGPIPE, SIG_IGN);  // not earlier: a command that is run would inherit it
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written || errno == EPIPE) return 0;  // a reader such as `head` has all it wants
