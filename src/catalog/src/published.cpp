@@ -151,9 +151,10 @@ struct Wanted {
   }
 };
 
-/// 8.03e9 as "8", 0.124e9 as "0.12": billions.
+/// 8.03e9 as "8", 0.124e9 as "0.12", 2e6 as "less than 0.01": billions.
 std::string billions(WideInt parameters) {
   const double value = static_cast<double>(parameters) / 1e9;
+  if (value < 0.01) return "less than 0.01";
   return fixed(value, value < 1 ? 2 : value < 3 ? 1 : 0);
 }
 

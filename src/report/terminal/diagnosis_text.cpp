@@ -76,7 +76,8 @@ std::string budget_table(const Diagnosis& diagnosis) {
     }
     row(line.cause.text, seconds, finding_number(diagnosis, line.cause));
   }
-  if (folded > 0) row("other, " + std::to_string(folded) + " causes", small, "");
+  if (folded > 0)
+    row("other, " + std::to_string(folded) + (folded == 1 ? " cause" : " causes"), small, "");
   table.row({bold("train steps"),
              "",
              bold("100.0 %"),
