@@ -84,6 +84,20 @@ std::int64_t bits_of_name(PyObject* name) {
 
 }  // namespace
 
+void CallArguments::set(std::size_t place, PyObject* object) noexcept {
+  if (place >= most) return;
+  for (; count_ <= place; ++count_) {
+    args_[count_] = {};
+    tensors_[count_] = nullptr;
+  }
+  if (object == Py_None) return;
+  args_[place] = read(object);
+  const FlopmeterArg& arg = args_[place];
+  if (arg.kind == FLOPMETER_TENSOR && arg.rank == 1 && arg.dtype == FLOPMETER_OTHER_DTYPE &&
+      Py_TYPE(object) == layout().tensor)
+    tensors_[place] = attached_adapter()->find_starts(layout().address(object));
+}
+
 int CallArguments::quantized_dtype(PyObject* object) noexcept {
   if (has(object, "_fp4_dtype")) return FLOPMETER_FP4;
   if (!has(object, "_fp8_dtype")) return -1;

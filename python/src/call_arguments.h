@@ -22,12 +22,10 @@ class CallArguments {
 
   /// `place` is the position at which the rule reads the object; several objects may have one, and
   /// those that are absent leave it to the others.
-  void set(std::size_t place, PyObject* object) noexcept {
-    if (place >= most) return;
-    while (count_ <= place) args_[count_++] = {};
-    if (object != Py_None) args_[place] = read(object);
-  }
+  void set(std::size_t place, PyObject* object) noexcept;
   [[nodiscard]] const FlopmeterArg* data() const { return args_.data(); }
+  /// As FlopmeterCall::tensors.
+  [[nodiscard]] const void* const* tensors() const { return tensors_.data(); }
   [[nodiscard]] std::size_t size() const { return count_; }
   /// The type of the first tensor's device; that of the host without a tensor.
   [[nodiscard]] std::int32_t device() const { return device_ < 0 ? 0 : device_; }
@@ -48,6 +46,7 @@ class CallArguments {
   FlopmeterArg read_extents(PyObject* sizes);
 
   std::array<FlopmeterArg, most> args_;
+  std::array<const void*, most> tensors_;
   std::size_t count_ = 0;
   std::int32_t device_ = -1;
   bool has_mxfp8_ = false;

@@ -113,6 +113,7 @@ PyObject* call_function(PyObject* self, PyObject* const* args, std::size_t flags
     adapter->count_call(read.has_mxfp8() ? binding.mxfp8 : binding.op,
                         read.data(),
                         read.size(),
+                        read.tensors(),
                         &output,
                         read.device(),
                         FLOPMETER_CURRENT_PASS,

@@ -41,6 +41,7 @@ class GraphCalls {
       adapter->count_call(call.op,
                           call.args.data(),
                           call.args.size(),
+                          nullptr,
                           &call.output,
                           call.device,
                           call.pass,
@@ -164,7 +165,7 @@ void bind_compiled_graphs(py::module_& m) {
     const FlopmeterArg none{};
     if (op != nullptr)
       attached_adapter()->count_call(
-          op, nullptr, 0, &none, 0, FLOPMETER_CURRENT_PASS, FLOPMETER_CURRENT_MODULE);
+          op, nullptr, 0, nullptr, &none, 0, FLOPMETER_CURRENT_PASS, FLOPMETER_CURRENT_MODULE);
   });
 }
 

@@ -124,6 +124,7 @@ constexpr FlopmeterAdapter adapter{
     .count_call = [](const FlopmeterOp*,
                      const FlopmeterArg*,
                      std::size_t,
+                     const void* const*,
                      const FlopmeterArg*,
                      std::int32_t,
                      std::uint8_t,

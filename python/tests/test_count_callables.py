@@ -72,11 +72,22 @@ def test_a_release_with_another_number_of_arguments_is_unsupported(stub):
     assert [(each.op, each.calls) for each in c.unsupported] == [("flash_attn_2_cuda::fwd", 1)]
 
 
-def test_packed_sequences_are_an_upper_bound(stub):
+def test_packed_sequences_with_starts_on_the_host_are_exact(stub):
     flash = stub("flash_attn_2_cuda", varlen_fwd=unseen)
     args = [*qkv(packed=True), *[None] * 18]
     starts = torch.tensor([0, 5, 7], dtype=torch.int32)
     args[4], args[5], args[10], args[11], args[15], args[16], args[17] = starts, starts, 5, 5, True, -1, -1
+    with flopmeter.count() as c:
+        flash.varlen_fwd(*args)
+    assert (c.hardware_flops, c.bounded_flops, c.attention_pairs) == ((15 + 3) * PAIR, 0, "exact")
+
+
+def test_packed_sequences_with_used_lengths_are_an_upper_bound(stub):
+    flash = stub("flash_attn_2_cuda", varlen_fwd=unseen)
+    args = [*qkv(packed=True), *[None] * 18]
+    starts = torch.tensor([0, 5, 7], dtype=torch.int32)
+    args[4], args[5], args[10], args[11], args[15], args[16], args[17] = starts, starts, 5, 5, True, -1, -1
+    args[6] = torch.tensor([4, 2], dtype=torch.int32)
     with flopmeter.count() as c:
         flash.varlen_fwd(*args)
     assert c.hardware_flops == c.bounded_flops == 2 * 15 * PAIR

@@ -3,9 +3,9 @@
 // Calls of fused attention operators: the positions of their arguments, and the mask that they
 // specify.
 //
-// Lengths of packed sequences are on the device and are not read.  If all sequences are as long as
-// the longest, the pairs are known; otherwise the longest is an upper bound, and they are marked
-// unknown.
+// Lengths of packed sequences are in tensors.  If all sequences are as long as the longest, the
+// pairs are known; otherwise the longest is an upper bound, and they are marked unknown until the
+// values of the tensors are.
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
@@ -35,23 +35,28 @@ struct AttentionPlaces {
   bool backward = false;
 };
 
-/// Pairs of one sequence.
-inline WideInt attention_pairs(const OpCall& call,
-                               const AttentionPlaces& at,
-                               std::int64_t queries,
-                               std::int64_t keys) {
-  const std::int64_t everything = queries + keys;
-  const auto limit = [&](int place) {
-    const std::int64_t keys_away = call.arg(place).number_or(-1);
-    return keys_away < 0 ? everything : std::min(keys_away, everything);
-  };
+inline AttentionBand attention_band(const OpCall& call, const AttentionPlaces& at) {
   const std::int64_t causal = call.arg(at.causal).number_or(0);
-  std::int64_t left = at.window < 0 ? everything : limit(at.window);
-  std::int64_t right = at.window < 0 ? everything : limit(at.window + 1);
-  if (causal != 0) right = 0;
-  if (const std::int64_t size = call.arg(at.causal_window).number_or(0); size > 0) left = size - 1;
-  const bool at_the_end = at.bottom_right || causal == 2;
-  return band_pairs(queries, keys, (at_the_end ? keys - queries : 0) + right, left + right + 1);
+  AttentionBand band{.bottom_right = at.bottom_right || causal == 2};
+  if (at.window >= 0) {
+    band.left = call.arg(at.window).number_or(-1);
+    band.right = call.arg(at.window + 1).number_or(-1);
+  }
+  if (causal != 0) band.right = 0;
+  if (const std::int64_t size = call.arg(at.causal_window).number_or(0); size > 0)
+    band.left = size - 1;
+  return band;
+}
+
+/// Fused kernels recompute the scores in the backward pass, and read and write twice as much as
+/// forward.
+inline OpCost cost_of(const Attention& op, Dtype dtype, bool backward, AttentionPairs known) {
+  const Bytes bytes = bytes_moved(op, dtype);
+  if (!backward) return {.executed = flops(op), .model = flops(op), .bytes = bytes, .pairs = known};
+  return {.executed = flash_backward_flops(op),
+          .model = model_backward_flops(op),
+          .bytes = 2 * bytes,
+          .pairs = known};
 }
 
 inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionPlaces& at) {
@@ -72,6 +77,7 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
                .queries = batch * q[length],
                .keys = (k.rank == 4 ? k[0] : 1) * WideInt{k[length]}};
   AttentionPairs known = AttentionPairs::exact;
+  const AttentionBand band = attention_band(call, at);
 
   const Arg starts = call.arg(at.starts);
   const Arg max_q = call.arg(at.longest);
@@ -79,7 +85,7 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
   const bool has_starts = starts.is_tensor(1) && starts[0] > 0;
   if (has_starts && max_q.is_number() && max_k.is_number()) {
     const WideInt sequences = starts[0] - 1;
-    op.pairs = std::min({sequences * attention_pairs(call, at, max_q.integer, max_k.integer),
+    op.pairs = std::min({sequences * band.pairs(max_q.integer, max_k.integer),
                          op.queries * max_k.integer,
                          op.keys * max_q.integer});
     const bool even =
@@ -87,7 +93,7 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
     if (!even) known = AttentionPairs::unknown;
   } else {
     if (q.rank != 4 || (has_starts && starts[0] != q[0] + 1)) return std::nullopt;
-    op.pairs = batch * attention_pairs(call, at, q[length], k[length]);
+    op.pairs = batch * band.pairs(q[length], k[length]);
     if (has_starts) known = AttentionPairs::unknown;  // starts inside padded rows
   }
   if (call.arg(at.used).is_tensor() || call.arg(at.mask_program).kind != Arg::Kind::none)
@@ -96,15 +102,24 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
   const Arg mask = call.arg(at.mask);
   if (mask.is_tensor() && mask.rank > 0 && mask.elements() > 0) known = AttentionPairs::full;
 
-  // Fused kernels recompute the scores in the backward pass, and read and write twice as much as
-  // forward.
-  const Bytes bytes = bytes_moved(op, q.dtype);
-  if (!at.backward)
-    return OpCost{.executed = flops(op), .model = flops(op), .bytes = bytes, .pairs = known};
-  return OpCost{.executed = flash_backward_flops(op),
-                .model = model_backward_flops(op),
-                .bytes = 2 * bytes,
-                .pairs = known};
+  return cost_of(op, q.dtype, at.backward, known);
+}
+
+/// Of a call that attention_cost() supports.
+template <AttentionPlaces at>
+std::optional<PackedAttention> packed_attention(const OpCall& call) {
+  if (at.starts < 0 || !call.arg(at.starts).is_tensor(1) || !call.arg(at.starts + 1).is_tensor(1))
+    return std::nullopt;
+  if (call.arg(at.used).is_tensor() || call.arg(at.mask_program).kind != Arg::Kind::none)
+    return std::nullopt;
+  const Arg q = call.arg(at.query);
+  const int heads = at.heads_first && q.rank == 4 ? -3 : -2;
+  const Attention one{
+      .pairs = 1, .heads = q[heads], .d_qk = q[-1], .d_v = call.arg(at.query + 2)[-1]};
+  return PackedAttention{.starts = at.starts,
+                         .pair = cost_of(one, q.dtype, at.backward, AttentionPairs::exact),
+                         .band = attention_band(call, at),
+                         .backward = at.backward};
 }
 
 template <AttentionPlaces at>
@@ -115,7 +130,10 @@ std::optional<OpCost> add_attention(const OpCall& call) {
 /// A rule whose compute dtype is that of the queries.
 template <AttentionPlaces at>
 constexpr OpRule attention_rule(std::string_view name) {
-  return {.name = name, .flop_cost = add_attention<at>, .dtype_argument = at.query};
+  return {.name = name,
+          .flop_cost = add_attention<at>,
+          .dtype_argument = at.query,
+          .packed = packed_attention<at>};
 }
 
 /// The position of a parameter by its name in flash-attn, its forks, and xFormers.

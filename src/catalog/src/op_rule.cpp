@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/catalog/op_rule.h>
+#include <flopmeter/catalog/operations.h>
 
 #include <algorithm>
 #include <vector>
@@ -79,6 +80,34 @@ const OpRule* recognize_op(std::span<const std::string_view> parameters) {
   if (!has("q query") || !has("k key") || !has("v value") || !has("causal is_causal"))
     return nullptr;
   return has("dout grad grad_out") ? backward : forward;
+}
+
+WideInt AttentionBand::pairs(std::int64_t queries, std::int64_t keys) const {
+  const std::int64_t everything = queries + keys;
+  const auto limit = [&](std::int64_t away) {
+    return away < 0 ? everything : std::min(away, everything);
+  };
+  const std::int64_t to_the_right = limit(right);
+  return band_pairs(queries,
+                    keys,
+                    (bottom_right ? keys - queries : 0) + to_the_right,
+                    limit(left) + to_the_right + 1);
+}
+
+std::optional<OpCost> PackedAttention::cost(std::span<const std::int64_t> query_starts,
+                                            std::span<const std::int64_t> key_starts) const {
+  if (query_starts.size() != key_starts.size()) return std::nullopt;
+  WideInt pairs = 0;
+  for (std::size_t i = 1; i < query_starts.size(); ++i) {
+    const std::int64_t queries = query_starts[i] - query_starts[i - 1];
+    const std::int64_t keys = key_starts[i] - key_starts[i - 1];
+    if (queries < 0 || keys < 0) return std::nullopt;
+    pairs += band.pairs(queries, keys);
+  }
+  return OpCost{.executed = {pair.executed.value * pairs},
+                .model = {pair.model.value * pairs},
+                .bytes = {},
+                .pairs = AttentionPairs::exact};
 }
 
 std::optional<OpCost> unknown_cost(const OpCall& /*call*/) {

@@ -2,6 +2,7 @@
 #include "count_call.h"
 
 #include "host.h"
+#include "late_calls.h"
 #include "op_table.h"
 #include "thread_counters.h"
 
@@ -58,8 +59,11 @@ void count_inline(const FlopmeterOp* op, const FlopmeterCall* call) noexcept {
 
 void count_by_rule(const FlopmeterOp* op, const FlopmeterCall* call) noexcept {
   const auto& entry = static_cast<const OpEntry&>(*op);
-  const std::optional<OpCost> cost = entry.rule->flop_cost(to_call(*call));
+  std::optional<OpCost> cost = entry.rule->flop_cost(to_call(*call));
   if (!cost) return add_unsupported(op);
+  if (cost->pairs == AttentionPairs::unknown && call->tensors != nullptr &&
+      entry.rule->packed != nullptr)
+    resolve_starts(entry, *call, *cost);
   add(entry, *call, *cost);
 }
 

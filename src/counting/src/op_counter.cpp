@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host.h"
+#include "late_calls.h"
 #include "op_table.h"
 #include "snapshot.h"
 
@@ -172,6 +173,13 @@ void TorchFlopCounter::enable(bool on) {
   enabled_ = on;
   const int change = on ? 1 : -1;
   add_users(change, replicated_ != 0 ? change : 0);
+  add_late_users(change);
+}
+std::uint64_t TorchFlopCounter::late_calls() const noexcept {
+  return flopmeter::late_calls();
+}
+FlopTotals TorchFlopCounter::late_work(std::uint64_t first, std::uint64_t last) noexcept {
+  return flopmeter::late_work(first, last);
 }
 double TorchFlopCounter::nanoseconds_per_call() const {
   static const double cost = measured_call_cost(require_adapter());

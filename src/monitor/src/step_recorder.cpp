@@ -208,6 +208,7 @@ void StepRecorder::count_before_step() noexcept {
   if (!counts_before_step_) return;
   count(true);
   before_ = source_->snapshot();
+  late_before_ = source_->late_calls();
 }
 
 void StepRecorder::start_counting() noexcept {
@@ -215,7 +216,10 @@ void StepRecorder::start_counting() noexcept {
   const bool given = now_.record.flops_source == FlopsProvenance::user;
   const bool wanted = !given && plan_.wants(process_steps_, now_.record.batch.signature());
   count(wanted);
-  if (wanted && !counts_before_step_) before_ = source_->snapshot();
+  if (wanted && !counts_before_step_) {
+    before_ = source_->snapshot();
+    late_before_ = source_->late_calls();
+  }
   now_.counted = wanted;
   now_.record.flops_note = source_->note();
   measuring_.store(wanted, std::memory_order_relaxed);
@@ -239,6 +243,8 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   if (now_.counted) {
     const bool is_stated = record.flops_source != FlopsProvenance::none;
     const FlopTotals work = source_->snapshot() - before_;
+    now_.first_late_call = late_before_;
+    now_.last_late_call = source_->late_calls();
     std::uint64_t model = 0;
     std::uint64_t hardware = 0;
     std::uint64_t recompute = 0;
@@ -375,6 +381,30 @@ void StepRecorder::set_device_times(StepRecord& record,
   record.synchronizations = times->synchronizations;
 }
 
+/// Replaces upper bounds of FLOPs by what the device knew.
+void StepRecorder::add_late_work(Slot& slot) noexcept {
+  if (slot.first_late_call == slot.last_late_call) return;
+  const FlopTotals work = source_->late_work(slot.first_late_call, slot.last_late_call);
+  StepRecord& record = slot.record;
+  const auto add = [](std::optional<Flops>& flops, std::uint64_t difference) {
+    if (flops) flops->value += static_cast<std::int64_t>(difference);
+  };
+  const bool is_stated = record.counted_flops.has_value();
+  for (std::size_t t = 0; t < dtype_count; ++t) {
+    const std::uint64_t model = work.model[t][0] + work.model[t][1];
+    const std::uint64_t recompute = work.executed[t][static_cast<std::size_t>(Pass::recompute)];
+    const std::uint64_t executed = work.executed[t][0] + work.executed[t][1] + recompute;
+    if (!is_stated) record.model_flops_by_dtype[t] += model;
+    record.hardware_flops_by_dtype[t] += executed;
+    add(is_stated ? record.counted_flops : record.model_flops, model);
+    add(record.hardware_flops, executed);
+    add(record.recompute_flops, recompute);
+  }
+  add(record.bounded_flops, work.bounded);
+  if (record.attention_pairs == AttentionPairs::unknown && record.bounded_flops == Flops{0})
+    record.attention_pairs = AttentionPairs::exact;
+}
+
 void StepRecorder::publish(const Slot& slot) noexcept {
   if (Slot* place = ring_.claim()) {
     place->record = slot.record;
@@ -393,6 +423,7 @@ void StepRecorder::poll_device() noexcept {
   device_.poll([this](Slot& slot, const std::optional<DeviceTimes>& times) {
     set_device_times(slot.record, times);
     follow_queue(slot.record, times);
+    add_late_work(slot);
     publish(slot);
   });
 }
@@ -443,10 +474,12 @@ void StepRecorder::emit(std::int64_t now, bool timed) noexcept {
       break;
     case DeviceSteps::Fate::untimed:
       set_device_times(record, std::nullopt);
+      add_late_work(now_);
       publish(now_);
       break;
     case DeviceSteps::Fate::host:
       record.time_source = TimeSource::host;
+      add_late_work(now_);
       publish(now_);
       break;
   }

@@ -121,6 +121,7 @@ class StepRecorder {
   void follow_queue(StepRecord& record, const std::optional<DeviceTimes>& times) noexcept;
   static void set_device_times(StepRecord& record,
                                const std::optional<DeviceTimes>& times) noexcept;
+  void add_late_work(Slot& slot) noexcept;
   void publish(const Slot& slot) noexcept;
   void poll_device() noexcept;
   /// `timed`: between the boundaries, not by the caller.
@@ -181,6 +182,7 @@ class StepRecorder {
   std::uint64_t compilations_ = compilations().load();  ///< before this step
   std::int64_t train_step_ns_ = 0;  ///< of the last ordinary step, without the wait for data
   FlopTotals before_;
+  std::uint64_t late_before_ = 0;
   CommunicationTotals communication_before_;
   double call_ns_ = 0;
 

@@ -8,6 +8,7 @@
 #include "interceptor.h"
 #include "module_log.h"
 #include "op_profiler.h"
+#include "starts.h"
 
 #include <type_traits>
 
@@ -45,6 +46,10 @@ constexpr FlopmeterAdapter adapter{
     .current_module = guarded<module_now>,
     .count_call = guarded<count_outside>,
     .describe_tensor = guarded<describe_tensor, -1>,
+    .find_starts = guarded<find_starts, nullptr>,
+    .copy_starts = guarded<copy_starts, nullptr>,
+    .read_starts = guarded<read_starts, 0>,
+    .release_starts = guarded<release_starts>,
     .add_users = guarded<add_users>,
     .run_matmuls = guarded<run_matmuls, -1>,
     .enter_module = guarded<enter_module>,

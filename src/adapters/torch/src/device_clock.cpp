@@ -15,6 +15,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace flopmeter::torch_adapter {
@@ -280,6 +281,15 @@ int anchor_device_clock(std::int64_t* host_ns, std::int64_t* device_ns) {
   return clock_in_use->anchor(*host_ns, *device_ns) ? 1 : 0;
 }
 
+bool device_is_captured() {
+  return clock_in_use->captures();
+}
+
+UnreportedCopies::UnreportedCopies() : before_(std::exchange(reporting, true)) {}
+UnreportedCopies::~UnreportedCopies() {
+  reporting = before_;
+}
+
 bool is_device_event_reached(void* event) {
   return clock_in_use->is_reached(event);
 }
@@ -310,6 +320,11 @@ void release_device_event(void* /*event*/) {}
 int anchor_device_clock(std::int64_t* /*host_ns*/, std::int64_t* /*device_ns*/) {
   return 0;
 }
+bool device_is_captured() {
+  return false;
+}
+UnreportedCopies::UnreportedCopies() : before_(false) {}
+UnreportedCopies::~UnreportedCopies() = default;
 bool is_device_event_reached(void* /*event*/) {
   return false;
 }

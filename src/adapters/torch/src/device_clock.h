@@ -26,6 +26,22 @@ int read_device_event(void* event, std::int64_t* device_ns);
 void release_device_event(void* event);
 int anchor_device_clock(std::int64_t* host_ns, std::int64_t* device_ns);
 
+/// Whether the current stream is being captured; the clock is open.
+bool device_is_captured();
+/// Copies of this thread are not reported while it lives.
+class UnreportedCopies {
+ public:
+  UnreportedCopies();
+  ~UnreportedCopies();
+  UnreportedCopies(const UnreportedCopies&) = delete;
+  UnreportedCopies& operator=(const UnreportedCopies&) = delete;
+  UnreportedCopies(UnreportedCopies&&) = delete;
+  UnreportedCopies& operator=(UnreportedCopies&&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// In the training thread.  False while a graph is captured.
 bool is_device_event_reached(void* event);
 /// Nanoseconds between two events of one stream that the device has reached.

@@ -2,6 +2,7 @@
 #include "interceptor.h"
 
 #include "collectives.h"
+#include "starts.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
@@ -106,11 +107,20 @@ class BoxedWrapper final : public c10::OperatorKernel {
     // When the wrapper was registered the operator may not have been defined.
     std::call_once(bound_, [&] { places_ = places_of(*op_, schema); });
     const std::vector<FlopmeterArg> in_order = arranged(places_, list);
+    std::vector<const void*> starts(in_order.size());
+    for (std::size_t i = 0; i < std::min(args.size(), places_.size()); ++i) {
+      if (places_[i] >= 0 && args[i].isTensor() && args[i].toTensor().defined())
+        starts[static_cast<std::size_t>(places_[i])] =
+            as_starts(*args[i].toTensor().unsafeGetTensorImpl());
+    }
     count_call(*op_,
                device,
                in_order.data(),
                in_order.size(),
-               result != nullptr ? boxed_arg(*result, scratch) : no_arg());
+               result != nullptr ? boxed_arg(*result, scratch) : no_arg(),
+               FLOPMETER_CURRENT_PASS,
+               FLOPMETER_CURRENT_MODULE,
+               starts.data());
   } catch (...) {  // a tensor without plain sizes
     host->add_unsupported(op_);
   }
@@ -316,6 +326,7 @@ std::uint32_t module_now() {
 void count_outside(const FlopmeterOp* op,
                    const FlopmeterArg* args,
                    std::size_t arg_count,
+                   const void* const* tensors,
                    const FlopmeterArg* output,
                    std::int32_t device,
                    std::uint8_t pass,
@@ -327,7 +338,8 @@ void count_outside(const FlopmeterOp* op,
              arg_count,
              *output,
              static_cast<FlopmeterPass>(pass),
-             module);
+             module,
+             tensors);
 }
 
 std::int32_t describe_tensor(std::uintptr_t tensor, FlopmeterArg* arg) {

@@ -103,17 +103,18 @@ inline std::uint8_t element_dtype(const FlopmeterArg& arg) {
 
 /// Counts a call that succeeded, in the pass and module where this thread is unless others are
 /// given.  Does not throw.
-[[gnu::always_inline]] inline void count_call(
-    const FlopmeterOp& op,
-    c10::DeviceType device,
-    const FlopmeterArg* args,
-    std::size_t arg_count,
-    const FlopmeterArg& output,
-    FlopmeterPass given_pass = FLOPMETER_CURRENT_PASS,
-    std::uint32_t given_module = FLOPMETER_CURRENT_MODULE) {
+[[gnu::always_inline]] inline void count_call(const FlopmeterOp& op,
+                                              c10::DeviceType device,
+                                              const FlopmeterArg* args,
+                                              std::size_t arg_count,
+                                              const FlopmeterArg& output,
+                                              FlopmeterPass given_pass = FLOPMETER_CURRENT_PASS,
+                                              std::uint32_t given_module = FLOPMETER_CURRENT_MODULE,
+                                              const void* const* tensors = nullptr) {
   FlopmeterCall call;
   call.args = args;
   call.arg_count = arg_count;
+  call.tensors = tensors;
   call.output = output;
   std::int32_t dtype = op.compute_dtype;
   if (dtype < 0) {
@@ -155,6 +156,7 @@ std::uint32_t module_now();
 void count_outside(const FlopmeterOp* op,
                    const FlopmeterArg* args,
                    std::size_t arg_count,
+                   const void* const* tensors,
                    const FlopmeterArg* output,
                    std::int32_t device,
                    std::uint8_t pass,

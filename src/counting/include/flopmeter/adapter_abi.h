@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /// Changes with any type or function below: neither side accepts another version.
-#define FLOPMETER_ADAPTER_ABI_VERSION 4
+#define FLOPMETER_ADAPTER_ABI_VERSION 5
 
 /// Compute dtypes, numbered as flopmeter::Dtype.
 enum FlopmeterDtype {
@@ -83,6 +83,9 @@ typedef struct FlopmeterArg {
 typedef struct FlopmeterCall {
   const FlopmeterArg* args;
   size_t arg_count;
+  /// By argument: the TensorImpl of a tensor of integers with one extent, else NULL.  NULL if no
+  /// argument is one.
+  const void* const* tensors;
   FlopmeterArg output;     ///< the first tensor that came back; filled if the operator reads it
   uint32_t module;         ///< 0 outside of all modules, or FLOPMETER_MODULES_OFF
   uint8_t dtype;           ///< that the work ran in
@@ -250,12 +253,24 @@ typedef struct FlopmeterAdapter {
   void (*count_call)(const FlopmeterOp* op,
                      const FlopmeterArg* args,
                      size_t arg_count,
+                     const void* const* tensors,
                      const FlopmeterArg* output,
                      int32_t device,
                      uint8_t pass,
                      uint32_t module);
   /// Describes the tensor with this TensorImpl address; returns its device type.
   int32_t (*describe_tensor)(uintptr_t tensor, FlopmeterArg* arg);
+  /// For FlopmeterCall::tensors: the tensor with this TensorImpl address, or NULL.
+  const void* (*find_starts)(uintptr_t tensor);
+  /// Copies the starts of packed sequences, a tensor as in FlopmeterCall::tensors, to the host
+  /// without waiting for a device.  Calls of one group share the copy of a tensor.  NULL if that is
+  /// impossible now (a capture), or if the tensor is on a device and `may_be_late` is 0.  The three
+  /// functions are NULL if the adapter has none.
+  void* (*copy_starts)(const void* tensor, uint64_t group, int may_be_late);
+  /// 1 and the values, which live until the copy is released; 0 if the device has not reached the
+  /// copy.  Training thread if it may be late.
+  int (*read_starts)(void* copy, const int64_t** values, size_t* count);
+  void (*release_starts)(void* copy);
   /// Adds users of counting, and of attribution to modules; without users operators run uncounted.
   void (*add_users)(int32_t counting, int32_t modules);
   /// Multiplies [rows, inner] by [inner, columns] `calls` times, counted or not, regardless of

@@ -97,6 +97,27 @@ struct OpCost {
   AttentionPairs pairs = AttentionPairs::none;
 };
 
+/// The keys that a query may use, around the diagonal of one sequence.
+struct AttentionBand {
+  std::int64_t left = -1;  ///< keys to the left of the diagonal; negative is unlimited
+  std::int64_t right = -1;
+  bool bottom_right = false;  ///< the diagonal ends at the last key, else it starts at the first
+
+  [[nodiscard]] WideInt pairs(std::int64_t queries, std::int64_t keys) const;
+};
+
+/// Attention over packed sequences: its FLOPs follow from the values of two tensors.
+struct PackedAttention {
+  int starts = 0;  ///< argument with the starts of the queries; those of the keys follow
+  OpCost pair;     ///< cost of one pair
+  AttentionBand band;
+  bool backward = false;
+
+  /// Empty if the starts do not fit each other.
+  [[nodiscard]] std::optional<OpCost> cost(std::span<const std::int64_t> query_starts,
+                                           std::span<const std::int64_t> key_starts) const;
+};
+
 /// Where a version of a function that takes `arguments` arguments has those that a rule reads.
 struct CallLayout {
   int arguments = 0;
@@ -125,6 +146,8 @@ struct OpRule {
   int (*place_of)(std::string_view parameter) = nullptr;
   /// For functions whose parameters have no names: positions by the number of arguments.
   std::span<const CallLayout> layouts = {};
+  /// Of a call whose pairs are unknown: what the values of its tensors decide; null if nothing.
+  std::optional<PackedAttention> (*packed)(const OpCall& call) = nullptr;
 };
 
 /// Names of parameters by position, for OpRule::place_of: place_in<"x - A|a">.

@@ -57,6 +57,13 @@ class FlopCounter {
   [[nodiscard]] virtual FlopTotals snapshot() const = 0;
   /// Turns counting on or off; off costs one load per operation.
   virtual void enable(bool on) = 0;
+  /// Number of calls so far whose work is an upper bound until a device has passed them.
+  [[nodiscard]] virtual std::uint64_t late_calls() const noexcept { return 0; }
+  /// Difference between the exact work of the calls [first, last), as far as it is known, and
+  /// their totals.  Forgets the calls before `last`.  Training thread.
+  virtual FlopTotals late_work(std::uint64_t /*first*/, std::uint64_t /*last*/) noexcept {
+    return {};
+  }
   /// Nanoseconds that counting one operation takes, calibrated by the adapter.
   [[nodiscard]] virtual double nanoseconds_per_call() const = 0;
 

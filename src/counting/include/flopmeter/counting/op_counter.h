@@ -140,6 +140,8 @@ class TorchFlopCounter final : public FlopCounter {
   [[nodiscard]] std::string_view note() const override { return note_; }
   [[nodiscard]] FlopTotals snapshot() const override;
   void enable(bool on) override;
+  [[nodiscard]] std::uint64_t late_calls() const noexcept override;
+  FlopTotals late_work(std::uint64_t first, std::uint64_t last) noexcept override;
   [[nodiscard]] double nanoseconds_per_call() const override;
   [[nodiscard]] std::string_view unsupported_note() const override;
   bool begin_profile() override;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention over packed sequences whose starts are on a device.  Such a call is counted with an
+// upper bound.  Its starts are copied to the host without waiting, and what they change is known
+// when the device has reached the copy.
+#pragma once
+
+#include "op_table.h"
+
+#include <flopmeter/core/flop_counter.h>
+
+#include <cstdint>
+
+namespace flopmeter {
+
+/// Adds users of late_work(); without users no copies are made.
+void add_late_users(int change);
+
+/// Replaces the cost of a call by the exact one if its starts are on the host; if they are on a
+/// device, remembers the call.
+void resolve_starts(const OpEntry& entry, const FlopmeterCall& call, OpCost& cost) noexcept;
+
+/// Number of calls remembered so far.  Later calls do not share copies with earlier ones.
+std::uint64_t late_calls() noexcept;
+
+/// As FlopCounter::late_work().
+FlopTotals late_work(std::uint64_t first, std::uint64_t last) noexcept;
+
+}  // namespace flopmeter
