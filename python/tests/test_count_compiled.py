@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from flopmeter.torch.graph_reader import from_text
 
 pytestmark = pytest.mark.torch2("torch.compile")
 PROGRAM = Path(__file__).parent / "compiled_cases.py"
@@ -34,6 +37,16 @@ def check(result, cached=False):
     assert result["unsupported"] == []
     if cached:
         assert result["cache_hits"] > 0
+
+
+def test_the_text_of_a_graph_without_a_name_is_read():
+    graph = from_text(
+        "class <lambda>(torch.nn.Module):\n"
+        '    def forward(self, a: "f32[2, 3][3, 1]cpu", b: "f32[3, 4][4, 1]cpu"):\n'
+        '        mm: "f32[2, 4][4, 1]cpu" = torch.ops.aten.mm.default(a, b);  a = b = None\n'
+        "        return (mm,)\n"
+    )
+    assert [node.target for node, *_ in graph.nodes] == [torch.ops.aten.mm.default]
 
 
 def test_small_gpt_in_the_first_process_and_from_caches(tmp_path):

@@ -168,7 +168,7 @@ def _find_target(dotted: str) -> Any:
 
 def from_text(text: str) -> Graph:
     """The calls in the text that TorchInductor keeps of a graph."""
-    tree = ast.parse(text)
+    tree = ast.parse(re.sub(r"\bclass <lambda>", "class GraphModule", text))  # a graph without a name
     classes = {each.name: each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
     return _from_class(tree.body[0], classes)  # type: ignore[arg-type]
 
