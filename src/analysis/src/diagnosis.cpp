@@ -20,11 +20,12 @@ std::string peak_name(const StepTotals& totals) {
 /// Fills what a fix brings from the time that it leaves.
 void fill_what_if(Finding& finding, const StepTotals& totals, double total, double saved) {
   const double useful = totals.mfu().value_or(0) * total * finding.useful_factor;
-  saved = std::clamp(saved, 0.0, total - useful);
+  const double least = std::min(useful, total);  // that is left, apart from rounding
+  saved = std::clamp(saved, 0.0, total - least);
   finding.seconds = saved;
   finding.share = saved / total;
   finding.speedup = total > saved ? std::optional{total / (total - saved)} : std::nullopt;
-  if (totals.mfu() && total > saved) finding.mfu_then = useful / (total - saved);
+  if (totals.mfu() && total > saved) finding.mfu_then = useful / std::max(total - saved, least);
 }
 
 /// All fixes: fixes of different causes add up, fixes of the same cause multiply.
