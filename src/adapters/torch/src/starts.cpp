@@ -3,8 +3,8 @@
 
 #include "device_clock.h"
 
-#include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
 
 #include <memory>
 #include <mutex>
