@@ -71,3 +71,10 @@ def test_shares_sum_to_one_and_useful_is_mfu(run):
     assert sum(shares.values()) == pytest.approx(1, abs=1e-6)
     assert all(share >= 0 for share in shares.values())
     assert shares["useful"] == pytest.approx(diagnosis["mfu"], abs=1e-6)
+
+
+def test_the_last_lines_on_the_console_have_the_findings_of_the_diagnosis(run):
+    directory, console = run
+    largest = json.loads(ask("diagnose", directory, "--json"))["findings"][0]
+    summary = console[console.rindex("flopmeter  MFU ") :]
+    assert f"flopmeter  {largest['rule']}, {100 * largest['share']:.1f} % of the time: {largest['summary']}" in summary, console

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -16,6 +17,7 @@ constexpr std::int64_t look_interval_ns = 10'000'000'000;
 }  // namespace
 
 void LiveDiagnosis::add(const StepRecord& record) {
+  totals_.add(record);
   if (record.process_step < warming_up) return;
   steps_.push_back(record);
   if (steps_.size() > most_steps) steps_.pop_front();
@@ -26,11 +28,12 @@ void LiveDiagnosis::add(OpProfile profile) {
   if (profiles_.size() > most_profiles) profiles_.pop_front();
 }
 
-std::vector<Finding> LiveDiagnosis::findings() const {
+std::vector<Finding> LiveDiagnosis::find(std::optional<StepTotals> totals) const {
   if (steps_.size() < least_steps) return {};
   Evidence evidence;
   evidence.steps.assign(steps_.begin(), steps_.end());
   evidence.profiles.assign(profiles_.begin(), profiles_.end());
+  evidence.totals = std::move(totals);
   evidence.peaks = peaks_;
   evidence.processors = static_cast<int>(std::thread::hardware_concurrency());
   auto diagnosis = diagnose(evidence);
@@ -41,7 +44,7 @@ std::optional<std::vector<Finding>> LiveDiagnosis::look(std::int64_t now_ns) {
   if (looked_ns_ == 0) looked_ns_ = now_ns;
   if (now_ns - looked_ns_ < look_interval_ns) return std::nullopt;
   looked_ns_ = now_ns;
-  auto found = findings();
+  auto found = find(std::nullopt);
   std::vector<std::string> rules;
   rules.reserve(found.size());
   for (const Finding& finding : found) rules.push_back(finding.rule);

@@ -21,11 +21,15 @@ class LiveDiagnosis {
 
   /// Rate-limited: findings that changed and held for two evaluations.
   std::optional<std::vector<Finding>> look(std::int64_t now_ns);
-  /// Findings of the newest steps; empty if there are too few steps.
-  [[nodiscard]] std::vector<Finding> findings() const;
+  /// Findings of all steps, as `flopmeter diagnose` has them; empty if there are too few steps.
+  [[nodiscard]] std::vector<Finding> findings() const { return find(totals_); }
 
  private:
+  /// `totals`: of the steps that the findings are about; empty: of the newest.
+  [[nodiscard]] std::vector<Finding> find(std::optional<StepTotals> totals) const;
+
   PeakTable peaks_;
+  StepTotals totals_;  ///< of all steps
   std::deque<StepRecord> steps_;
   std::deque<OpProfile> profiles_;
   std::int64_t looked_ns_ = 0;
