@@ -123,6 +123,8 @@ def from_fx(gm: Any) -> Graph:
             child = getattr(gm, str(node.target), None)
             if isinstance(child, torch.fx.GraphModule):
                 subgraphs[node.name] = from_fx(child)
+            elif isinstance(child, torch.Tensor) and value is None:  # a frozen weight
+                refs[node] = Ref(node.name, _value(child), _device(child))
         elif node.op == "call_function":
             args = torch.fx.node.map_arg(node.args, refs.__getitem__)
             kwargs = torch.fx.node.map_arg(node.kwargs, refs.__getitem__)
