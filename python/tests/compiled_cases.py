@@ -75,13 +75,17 @@ def flex():
     return Flex(), torch.randn(2, 64, 64), 2 * 128 * 64 * 192 + 2 * 2 * 64 * 64 * 4 * 32
 
 
+PAIRS = 2 * 16 * 17 // 2  # of two causal sequences
+
+
 def llama():
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
         vocab_size=128, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2
     )
-    return LlamaForCausalLM(config), torch.randint(0, 128, (2, 16)), None
+    layer = 2 * 32 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 96) + 2 * PAIRS * 4 * (16 + 16)
+    return LlamaForCausalLM(config), torch.randint(0, 128, (2, 16)), 2 * layer + 2 * 32 * 64 * 128
 
 
 def moe():
@@ -97,7 +101,9 @@ def moe():
         num_local_experts=4,
         num_experts_per_tok=2,
     )
-    return MixtralForCausalLM(config), torch.randint(0, 128, (2, 16)), None
+    experts = 2 * 32 * (32 * 4 + 2 * 3 * 32 * 48)  # the router, and two of the experts for each token
+    layer = 2 * 32 * (2 * 32 * 32 + 2 * 32 * 16) + 2 * PAIRS * 4 * (8 + 8) + experts
+    return MixtralForCausalLM(config), torch.randint(0, 128, (2, 16)), 2 * layer + 2 * 32 * 32 * 128
 
 
 @torch.library.custom_op("flopmeter_cases::opaque", mutates_args=())
