@@ -79,6 +79,8 @@ def test_flops_equal_megatrons_formula(name):
         ({"retro_add_retriever": True}, "retro_add_retriever"),
         ({"peft_type": "dora"}, "peft_type"),
         ({**EXPERTS, "peft_type": "lora"}, "peft_type"),
+        ({"peft_type": "LoRA", "lora_target_modules": []}, "peft_type"),
+        ({"peft_type": "LoRA", "lora_target_modules": ["*.layers.0.*.linear_qkv"]}, "peft_type"),
         ({"peft_type": "lora", "lora_target_modules": ["linear_q_proj"]}, "peft_type"),
         ({"freeze_ViT": False}, "vision tower"),
         ({"vision_pretraining": True}, "vision tower"),

@@ -37,7 +37,7 @@ def _arguments(config: Any) -> Namespace:
         "global_batch_size": train.global_batch_size,
         "peft_type": peft and type(peft).__name__,
         "lora_dim": getattr(peft, "dim", None),
-        "lora_target_modules": getattr(peft, "target_modules", None),
+        "lora_target_modules": getattr(peft, "target_modules", None) or [],  # none: all but those it excludes
         "vision_pretraining": values.get("vision_config") is not None,
     }
     if (distributed := initialized_distributed()) is not None:

@@ -132,7 +132,8 @@ _ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 
 
 def _knows_adapters(args: Namespace) -> bool:
-    known = set(_get(args, "lora_target_modules", _ADAPTED)) <= set(_ADAPTED)
+    targets = set(_get(args, "lora_target_modules", _ADAPTED))
+    known = bool(targets) and targets <= set(_ADAPTED)
     return known and str(args.peft_type).lower() == "lora" and not _get(args, "num_experts") and not _get(args, "multi_latent_attention")
 
 
