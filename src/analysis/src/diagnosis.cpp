@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/core/device_bound.h>
 #include <flopmeter/core/text.h>
 
 #include <algorithm>
@@ -74,17 +75,13 @@ const BudgetLine* largest_loss(const TimeBudget& budget) {
   return nullptr;
 }
 
-/// Whether an asynchronous device or the host that feeds it limits the steps; empty if it is
-/// unknown.
+/// "; device-bound: the device is idle 0.0 % to 1.2 % of the time"; empty if it is unknown.
 std::string bound_text(const StepTotals::Device& device) {
-  constexpr double little = 0.05;
-  if (device.steps == 0 || !(device.seconds > 0)) return {};
-  const double least = device.idle_min / device.seconds;
-  const double most = device.idle_max / device.seconds;
-  const std::string idle =
-      ": the device is idle " + percent(least) + " to " + percent(most) + " of the time";
-  if (most < little) return "; device-bound" + idle;
-  return least > little ? "; host-bound" + idle : "";
+  const std::string_view bound = device_bound(device);
+  if (bound.empty()) return {};
+  return "; " + std::string{bound} + ": the device is idle " +
+         percent(device.idle_min / device.seconds) + " to " +
+         percent(device.idle_max / device.seconds) + " of the time";
 }
 
 }  // namespace

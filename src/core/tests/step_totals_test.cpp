@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/device_bound.h>
 #include <flopmeter/core/step_totals.h>
 
 #include <gtest/gtest.h>
@@ -29,6 +30,22 @@ TEST(StepTotals, mfu_is_ideal_time_over_wall_time) {
   EXPECT_DOUBLE_EQ(*totals.phase_share(Phase::forward), 0.5);
   EXPECT_FALSE(totals.phase(Phase::data));
   EXPECT_DOUBLE_EQ(totals.step_seconds()->value, 2);
+}
+
+TEST(StepTotals, idle_time_shows_whether_the_device_or_the_host_limits_the_steps) {
+  const auto bound = [](double least, double most) {
+    StepRecord record = train_step(1, 0.5);
+    record.time_source = TimeSource::device;
+    record.device_idle_min_seconds = Seconds{least};
+    record.device_idle_max_seconds = Seconds{most};
+    StepTotals totals;
+    totals.add(record);
+    return device_bound(totals.device);
+  };
+  EXPECT_EQ(bound(0, 0.01), "device-bound");
+  EXPECT_EQ(bound(0.2, 0.3), "host-bound");
+  EXPECT_EQ(bound(0, 0.3), "");
+  EXPECT_EQ(device_bound({}), "");
 }
 
 TEST(StepTotals, only_train_records_count_and_others_are_listed_by_tag) {

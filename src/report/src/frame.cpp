@@ -2,6 +2,7 @@
 #include "braille_plot.h"
 #include "live_ranks.h"
 
+#include <flopmeter/core/device_bound.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/frame.h>
 #include <flopmeter/report/terminal_text.h>
@@ -83,6 +84,7 @@ Lines Painter::head() const {
   std::vector<std::string> facts;
   if (mfu.value_or(0) > 1) facts.emplace_back("above the peak");
   facts.push_back("last " + std::to_string(all_.steps) + " steps");
+  if (const auto bound = device_bound(all_.device); !bound.empty()) facts.emplace_back(bound);
   facts.push_back("step " + grouped(all_.last_step) +
                   (run.total_steps ? " of " + grouped(*run.total_steps) : ""));
   if (const auto left = all_.remaining(run.total_steps)) facts.push_back("ETA " + duration(*left));

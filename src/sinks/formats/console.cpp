@@ -142,6 +142,7 @@ class ConsoleSink final : public Sink {
     if (row.tflops_per_device) part(si(*row.tflops_per_device * 1e12) + "FLOP/s");
     if (row.memory_gb) part(fixed(*row.memory_gb, 1) + " GiB");
     if (const std::string largest = overhead_text(row); !largest.empty()) part(largest);
+    if (!row.bound.empty()) part(std::string{row.bound});
     if (const auto left = totals_.remaining(planned)) part("ETA " + duration(*left));
     append_line(text, line);
     if (run_.breakdown) append_phases(text, row);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interval_rows.h"
 
+#include <flopmeter/core/device_bound.h>
 #include <flopmeter/core/text.h>
 
 #include <array>
@@ -77,6 +78,7 @@ IntervalRow IntervalRows::row() const {
     if (totals_.phases[i])
       row.phases[i] = Seconds{*totals_.phases[i] / static_cast<double>(totals_.steps)};
   }
+  row.bound = device_bound(totals_.device);
   row.means = means_;
   const StepRecord& last = last_;
   const auto& now = last.memory_device_bytes ? last.memory_device_bytes : last.memory_rss_bytes;

@@ -34,7 +34,8 @@ struct IntervalRow {
   /// 2^30 bytes of device memory if it is known, else of process memory.
   std::optional<double> memory_gb;
   std::optional<double> memory_peak_gb;
-  FieldMeans means;  ///< of every field
+  std::string_view bound;  ///< of an asynchronous device: see device_bound()
+  FieldMeans means;        ///< of every field
 };
 
 /// Whether a record is a training step of any kind.
