@@ -64,6 +64,7 @@ void DeviceSteps::start(bool continues) noexcept {
   free_marks();
   cost_ns_ = 0;
   events_ = 0;
+  has_unmarked_waits_ = false;
   delay_ = delayed_ = 0;
   recording_ = true;
   has_collectives_ = false;
@@ -133,7 +134,9 @@ void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
       timed = false;
       [[fallthrough]];
     default:
-      if (++events_ > most_events) return;
+      if (++events_ <= most_events) break;
+      has_unmarked_waits_ = has_unmarked_waits_ || event == DeviceEvent::collective_wait_end;
+      return;
   }
   complete_ = add(static_cast<Kind>(static_cast<int>(event) + 1), {}, timed);
   if (complete_) at(end_ - 1).mark.bytes = bytes;
@@ -143,7 +146,6 @@ void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
 DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
   open();  // the record may be the one in which the device became known
   if (state_ == DeviceClock::State::no_device) return Fate::host;
-  keep_budget(slot.end_ns - slot.start_ns);
   const std::lock_guard lock{mutex_};
   last_end_.reset();
   if (recording_ && complete_) last_end_ = end_ - 1;
@@ -158,13 +160,19 @@ DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
   waiting.last = end_ - 1;
   waiting.timed = timed;
   waiting.only_boundaries = only_boundaries_;
+  waiting.has_unmarked_waits = has_unmarked_waits_;
+  waiting.cost_ns = cost_ns_;
   return Fate::deferred;
 }
 
-/// Records fewer marks, then none, if they cost too much.
-void DeviceSteps::keep_budget(std::int64_t record_ns) noexcept {
-  total_cost_ns_ += cost_ns_;
-  total_ns_ += record_ns;
+/// Records fewer marks, then none, if they cost too much.  A host that runs ahead of the device
+/// takes less time than a step.
+void DeviceSteps::keep_budget(const std::optional<DeviceTimes>& times) noexcept {
+  const Waiting& waiting = waiting_slots_[first_waiting_];
+  const std::int64_t host_ns = waiting.slot.end_ns - waiting.slot.start_ns;
+  const auto device_ns = static_cast<std::int64_t>(times ? times->step.value * 1e9 : 0);
+  total_cost_ns_ += waiting.cost_ns;
+  total_ns_ += std::max(host_ns, device_ns);
   if (++records_ < cost_records) return;
   const bool over = static_cast<double>(total_cost_ns_) > budget_ * static_cast<double>(total_ns_);
   if (over && only_boundaries_) stop();
@@ -225,6 +233,10 @@ std::optional<DeviceTimes> DeviceSteps::times() noexcept {
   scratch_.clear();
   for (std::uint64_t i = waiting.first; i <= waiting.last; ++i) scratch_.push_back(at(i).mark);
   auto times = device_times(scratch_, least_lag_ns_.value_or(0), copy_times_);
+  if (times && waiting.has_unmarked_waits) {
+    times->phases.reset();
+    times->exposed_communication.reset();
+  }
   if (times && waiting.only_boundaries) times = DeviceTimes{.step = times->step, .lag = times->lag};
   return times;
 }

@@ -73,7 +73,9 @@ class DeviceSteps final : public DeviceListener {
     if (waiting_ == 0) return;
     read();
     while (Slot* slot = front()) {
-      publish(*slot, times());
+      const auto found = times();
+      publish(*slot, found);
+      keep_budget(found);
       pop();
     }
   }
@@ -104,6 +106,8 @@ class DeviceSteps final : public DeviceListener {
     std::uint64_t last = 0;
     bool timed = true;
     bool only_boundaries = false;
+    bool has_unmarked_waits = false;
+    std::int64_t cost_ns = 0;
   };
 
   Entry& at(std::uint64_t number) noexcept { return marks_[number % most_marks]; }
@@ -111,7 +115,7 @@ class DeviceSteps final : public DeviceListener {
   void stop() noexcept;
   void mark_phase(Phase phase, bool ends) noexcept;
   void fill_queue() noexcept;
-  void keep_budget(std::int64_t record_ns) noexcept;
+  void keep_budget(const std::optional<DeviceTimes>& times) noexcept;
   bool add(DeviceMark::Kind kind, Phase phase, bool timed) noexcept;
   void read() noexcept;
   void read_one(Entry& entry, DeviceClock::Reading& reading) noexcept;
@@ -138,6 +142,7 @@ class DeviceSteps final : public DeviceListener {
   bool recording_ = false;                 ///< a record is open
   bool complete_ = false;                  ///< and all of its marks found room
   int events_ = 0;                         ///< of the open record
+  bool has_unmarked_waits_ = false;        ///< for collectives: there were too many
   bool only_boundaries_ = false;           ///< marks of phases and events are over budget
   std::int64_t cost_ns_ = 0;
   std::int64_t total_cost_ns_ = 0;  ///< of the records since the budget was checked

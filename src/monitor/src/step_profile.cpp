@@ -39,7 +39,9 @@ double seconds_of(const std::optional<Seconds>& time) {
 
 /// Device time of the queue that is missing for the device to be busy throughout a profiled step.
 double StepRecorder::missing_queue() const noexcept {
-  const double wanted = profiled_factor * queue_.enqueuing.value_or(0) + profiled_seconds;
+  const double last = static_cast<double>(train_step_ns_) / 1e9;
+  const double wanted =
+      profiled_factor * std::min(queue_.enqueuing.value_or(last), last) + profiled_seconds;
   return queue_.lag < wanted ? std::min(wanted - queue_.lag, longest_delay) : 0;
 }
 
