@@ -182,8 +182,23 @@ bool multiplies(const OpProfileRow& row, const std::set<Scores>& scores) {
   return std::any_of(scores.begin(), scores.end(), has_scores);
 }
 
+/// Sizes of the queries, keys, and values that products of the scores read.
+std::set<double> operands_of(const OpProfile& profile, const std::set<Scores>& scores) {
+  std::set<double> operands;
+  for (const OpProfileRow& row : profile.rows) {
+    if (row.kind != OpKind::compute || is_linear(row) || !multiplies(row, scores)) continue;
+    for (const auto& sizes : tensors_of(row.shape)) {
+      const double elements = elements_of(sizes);
+      const auto is_score = [&](const Scores& each) { return each.elements == elements; };
+      if (std::none_of(scores.begin(), scores.end(), is_score)) operands.insert(elements);
+    }
+  }
+  return operands;
+}
+
 /// On a device a fused kernel keeps the scores on the chip: operators that move them disappear, and
-/// its products run as fast as those of the linear layers.
+/// its products run as fast as those of the linear layers.  It reads heads in any memory order, for
+/// which batched products need copies.
 std::optional<EagerAttention> eager_on_device(const RuleContext& context) {
   constexpr double backward_products = 5.0 / 4;  // of a fused kernel, which repeats one of two
   const auto profiles = typical(context.evidence.profiles);
@@ -199,6 +214,7 @@ std::optional<EagerAttention> eager_on_device(const RuleContext& context) {
           tensors[0].size() > 2)
         scores.insert({elements_of(tensors[0]), tensors[0].back()});
     }
+    const std::set<double> operands = operands_of(profile, scores);
     double moving = 0, products = 0, linears = 0, linear_flops = 0, flops = 0, fused_flops = 0;
     for (const OpProfileRow& row : profile.rows) {
       if (row.phase == Phase::optimizer || row.recompute) continue;
@@ -212,7 +228,9 @@ std::optional<EagerAttention> eager_on_device(const RuleContext& context) {
         fused_flops += row_flops * (row.backward ? backward_products : 1);
       } else if (row.kind == OpKind::memory) {
         const auto tensors = tensors_of(row.shape);
-        if (!tensors.empty() && is_of(tensors[0], scores)) moving += row.self.value;
+        const bool reorders = contains(row.name, "copy_") && tensors.size() == 1 &&
+                              tensors[0].size() == 4 && operands.contains(elements_of(tensors[0]));
+        if (reorders || (!tensors.empty() && is_of(tensors[0], scores))) moving += row.self.value;
       }
     }
     if (!(linear_flops > 0)) return std::nullopt;
