@@ -150,6 +150,10 @@ void bind_counting(py::module_& m) {
         use_device_of,
         py::arg("tensor"),
         "The model trains on the device of the tensor with this address.");
+  m.def("count_captures",
+        count_captures,
+        py::arg("change"),
+        "Adds to the number of graph captures under way.");
   m.def(
       "set_device_delay",
       [](const py::function& delay) {
@@ -175,10 +179,11 @@ void bind_counting(py::module_& m) {
           "Adds one run, unless it is part of other counted work, such as a compiled graph.")
       .def("counts", [](const Region& self) { return to_dict(self.counts()); });
   py::class_<OpProfiler>(m, "OpProfiler")
-      .def(py::init([](double tiny_seconds) {
-             return std::make_unique<OpProfiler>(Seconds{tiny_seconds});
+      .def(py::init([](double tiny_seconds, bool device_times) {
+             return std::make_unique<OpProfiler>(Seconds{tiny_seconds}, device_times);
            }),
-           py::arg("tiny_seconds") = 10e-6)
+           py::arg("tiny_seconds") = 10e-6,
+           py::arg("device_times") = false)
       .def("stop", [](OpProfiler& self) { return to_dict(self.stop()); });
   py::class_<BackwardHook>(m, "BackwardHook", "Reports backward passes to the monitor.")
       .def(py::init([](std::uintptr_t address) {

@@ -76,6 +76,18 @@ LOOPS = {
     "ddp_slow": Loop(
         "data parallel over a slow network", {"ddp": True, "network_gbs": 8.0}, {"network_gbs": 200.0}, "communication"
     ),
+    "reduce_wait": Loop(
+        "gradients reduced without DDP over a slow network, one collective after the other",
+        {"reduce": "wait", "network_gbs": 8.0},
+        {"network_gbs": 200.0},
+        "communication",
+    ),
+    "reduce_overlap": Loop(
+        "the same with all collectives started first",
+        {"reduce": "overlap", "network_gbs": 8.0},
+        {"network_gbs": 200.0},
+        "communication",
+    ),
     "evaluation": Loop("evaluation every 5 steps", {"evaluate_every": 5}, {"evaluate_every": 0}),
     "checkpoint": Loop("a checkpoint every 5 steps", {"checkpoint_every": 5}, {"checkpoint_every": 0}),
     "accumulate_padding": Loop(

@@ -39,6 +39,7 @@ class Options:
     evaluate_every: int = 0
     checkpoint_every: int = 0
     ddp: bool = False
+    reduce: str = ""  # gradients without DDP: "wait" for each collective, or "overlap" them
     graph: bool = False
     compile: str = ""
     skip: int = 0  # batches at the start that are not trained on
@@ -161,15 +162,28 @@ def make_model(options, device):
 @contextlib.contextmanager
 def data_parallel(model, options):
     """The model in DistributedDataParallel, in the group that torchrun describes or in one of this process alone."""
-    if not options.ddp:
+    if not options.ddp and not options.reduce:
         yield model
         return
     alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     dist.init_process_group("cpu:gloo,simgpu:simccl", **alone)
     try:
-        yield torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+        yield torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True) if options.ddp else model
     finally:
         dist.destroy_process_group()
+
+
+def reduce_gradients(model, how):
+    """One collective for the gradients of each block."""
+    flat = [torch.cat([each.grad.flatten() for each in block.parameters()]) for block in model.blocks]
+    works = [dist.all_reduce(gradients, async_op=how == "overlap") for gradients in flat]
+    for work in works:
+        if work is not None:
+            work.wait()
+    for block, gradients in zip(model.blocks, flat):
+        sizes = [each.numel() for each in block.parameters()]
+        for parameter, gradient in zip(block.parameters(), gradients.split(sizes)):
+            parameter.grad.copy_(gradient.view_as(parameter))
 
 
 def clip(model, how):
@@ -223,6 +237,8 @@ def train(options, steps, wrap=None, device="simgpu"):
                     mark("copy")
                     batch = to_device(batch, device)
                 loss = run_step(batch)
+            if options.reduce:
+                reduce_gradients(base, options.reduce)
             if options.clip:
                 clip(base, options.clip)
             mark("optimizer")

@@ -21,19 +21,28 @@ _CLASSES = {  # by the module that defines them
 def _count_replays(graph_type: Any) -> None:
     """Wrap the methods of a graph class.  The captured work is kept on the graph."""
     begin, end, replay, reset = graph_type.capture_begin, graph_type.capture_end, graph_type.replay, graph_type.reset
-    inside, unsupported = _flopmeter.inside_call, _flopmeter.add_unsupported
+    inside, unsupported, count_captures = _flopmeter.inside_call, _flopmeter.add_unsupported, _flopmeter.count_captures
     name = f"{graph_type.__module__}::{graph_type.__name__}.replay"
 
     @functools.wraps(begin)
     def capture_begin(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = begin(self, *args, **kwargs)
+        count_captures(1)
+        try:
+            result = begin(self, *args, **kwargs)
+        except BaseException:
+            count_captures(-1)
+            raise
         self._flopmeter_capture = _flopmeter.Region()
         return result
 
     @functools.wraps(end)
     def capture_end(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = end(self, *args, **kwargs)
         region = self.__dict__.pop("_flopmeter_capture", None)
+        try:
+            result = end(self, *args, **kwargs)
+        finally:
+            if region is not None:
+                count_captures(-1)
         if region is not None:
             region.discard()
             self._flopmeter_replay = region.replay
@@ -68,5 +77,6 @@ def _patch(module: ModuleType) -> None:
 
 def install() -> None:
     """Count the replays of all kinds of graphs that this torch has."""
+    _flopmeter.count_captures(0)
     for module in _CLASSES:
         after_import(module, _patch)

@@ -77,6 +77,11 @@ void use_device_of(std::uintptr_t tensor) {
   }
 }
 
+void count_captures(int change) {
+  const FlopmeterAdapter* adapter = attached_adapter();
+  if (adapter != nullptr && adapter->count_captures != nullptr) adapter->count_captures(change);
+}
+
 void set_device_delay(bool (*delay)(double seconds)) {
   delay_kernel.store(delay);
 }

@@ -9,8 +9,12 @@ import torch
 
 from . import _C
 
-Graph = _C.Graph
-CUDAGraph = Graph  # the name that scripts written for CUDA use
+
+
+class CUDAGraph(_C.Graph):
+    """A graph, by the name that scripts written for CUDA use."""
+
+
 is_current_stream_capturing = _C.is_current_stream_capturing
 
 

@@ -67,6 +67,7 @@ constexpr FlopmeterAdapter adapter{
     .read_device_event = guarded<read_device_event, -1>,
     .release_device_event = guarded<release_device_event>,
     .anchor_device_clock = guarded<anchor_device_clock>,
+    .count_captures = guarded<count_captures>,
     .find_group = guarded<find_group, nullptr>,
     .group_rank = guarded<group_rank>,
     .group_size = guarded<group_size>,

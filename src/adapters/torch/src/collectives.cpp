@@ -2,12 +2,13 @@
 //
 // Collectives in torch's dispatcher: every backend of c10d is called through an operator, by DDP's
 // reducer, FSDP, and Python.  The call starts the collective, and the future of the Work that it
-// returns completes with it.  On a GPU that future completes when the work is queued, so the time
-// of those collectives is not known here and they are not timed.
+// returns completes with it.  On a GPU that future completes when the work is queued: there, marks
+// time how long the stream waits for the collective.
 #include "collectives.h"
 
 #include "device_clock.h"
 #include "interceptor.h"
+#include "op_profiler.h"
 
 #include <array>
 
@@ -53,10 +54,31 @@ constexpr std::array<const char*, 17> collectives{"c10d::allreduce_",
 constexpr std::array<const char*, 3> messages{
     "c10d::send", "c10d::recv_", "c10d::recv_any_source_"};
 
-/// A message between two ranks has no future: the wait for it is timed.
+/// While alive, the host waits for a message.
+struct HostWait {
+  HostWait() { host->collective_began(); }
+  ~HostWait() { host->collective_ended(); }
+};
+
+/// While alive, the current stream is made to wait for a collective.
+struct StreamWait {
+  StreamWait() {
+    host->device_event(FLOPMETER_COLLECTIVE_WAIT_BEGIN, 0);
+    begin_profiled_wait();
+  }
+  ~StreamWait() {
+    end_profiled_wait();
+    host->device_event(FLOPMETER_COLLECTIVE_WAIT_END, 0);
+  }
+};
+
+/// A work whose wait() runs in a `Scope`.  A message between two ranks has no future, and a
+/// collective on a device makes the stream wait, not the host.
+template <class Scope>
 class TimedWait final : public c10d::Work {
  public:
-  explicit TimedWait(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+  explicit TimedWait(c10::intrusive_ptr<c10d::Work> work)
+      : Work(-1, work->retrieveOpType()), work_(std::move(work)) {}
 
   bool isCompleted() override { return work_->isCompleted(); }
   bool isSuccess() const override { return work_->isSuccess(); }
@@ -66,17 +88,63 @@ class TimedWait final : public c10d::Work {
   void synchronize() override { work_->synchronize(); }
   void abort() override { work_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return work_->getFuture(); }
+#if FLOPMETER_TORCH_VERSION >= 206
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override {
+    return work_->getFutureResult();
+  }
+#endif
+#if FLOPMETER_TORCH_VERSION >= 209
+  void blockCurrentStream() override {
+    const Scope scope;
+    work_->blockCurrentStream();
+  }
+#endif
+#if FLOPMETER_TORCH_VERSION >= 201
+  float getDuration() const override {
+    return work_->getDuration();
+  }
+  std::uint64_t getSequencenumber() const override {
+    return work_->getSequencenumber();
+  }
+#endif
   bool wait(std::chrono::milliseconds timeout) override {
-    struct WaitScope {
-      WaitScope() { host->collective_began(); }
-      ~WaitScope() { host->collective_ended(); }
-    } const scope;
+    const Scope scope;
     return work_->wait(timeout);
   }
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
 };
+
+template <class Scope>
+void time_wait(c10::IValue& result) {
+  if (!result.isCustomClass()) return;
+  if (auto work = result.toCustomClass<c10d::Work>()) {
+    result = c10::IValue(c10::static_intrusive_pointer_cast<c10d::Work>(
+        c10::make_intrusive<TimedWait<Scope>>(std::move(work))));
+  }
+}
+
+/// Whether the collective runs on the current stream, not on a separate one.
+bool is_synchronous(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto index = op.schema().argumentIndexWithName("asyncOp");
+  if (!index) return false;
+  const c10::IValue& value = stack[stack.size() - op.schema().arguments().size() + *index];
+  return value.isBool() && !value.toBool();
+}
+
+void run_on_device(const c10::OperatorHandle& op,
+                   c10::DispatchKeySet below,
+                   torch::jit::Stack* stack) {
+  host->device_event(FLOPMETER_COLLECTIVE, 0);
+  if (is_synchronous(op, *stack)) {
+    const StreamWait scope;
+    op.redispatchBoxed(below, stack);
+  } else {
+    op.redispatchBoxed(below, stack);
+  }
+  if (!op.schema().returns().empty()) time_wait<StreamWait>(stack->back());
+}
 
 /// Ends the collective when the operation that `result` stands for has completed, or immediately if
 /// that cannot be known.
@@ -95,11 +163,8 @@ void end_with(const c10::IValue* result) {
 void timed(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & keys_below;
   const bool on_device = below.highestPriorityTypeId() != c10::DispatchKey::CPU;
-  if (on_device || own_collective) {
-    if (on_device && device_clock_is_open()) host->device_event(FLOPMETER_COLLECTIVE, 0);
-    op.redispatchBoxed(below, stack);
-    return;
-  }
+  if (on_device && device_clock_is_open()) return run_on_device(op, below, stack);
+  if (on_device || own_collective) return op.redispatchBoxed(below, stack);
   host->collective_began();
   try {
     op.redispatchBoxed(below, stack);
@@ -115,12 +180,7 @@ void timed_message(const c10::OperatorHandle& op,
                    torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & keys_below;
   op.redispatchBoxed(below, stack);
-  if (below.highestPriorityTypeId() != c10::DispatchKey::CPU || !stack->back().isCustomClass())
-    return;
-  if (auto work = stack->back().toCustomClass<c10d::Work>()) {
-    stack->back() = c10::IValue(c10::static_intrusive_pointer_cast<c10d::Work>(
-        c10::make_intrusive<TimedWait>(std::move(work))));
-  }
+  if (below.highestPriorityTypeId() == c10::DispatchKey::CPU) time_wait<HostWait>(stack->back());
 }
 
 template <std::size_t count>

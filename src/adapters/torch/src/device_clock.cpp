@@ -6,7 +6,7 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#if FLOPMETER_TORCH_VERSION >= 212
+#if FLOPMETER_TORCH_VERSION >= 204
 #include <ATen/ops/_local_scalar_dense_ops.h>
 #include <ATen/ops/copy_ops.h>
 #endif
@@ -23,6 +23,8 @@ namespace {
 
 std::atomic<std::int64_t> training_device{-1};  ///< type and index; -1: not known
 std::atomic<bool> is_open{false};
+std::atomic<int> captures_under_way{0};
+std::atomic<bool> captures_are_reported{false};
 
 }  // namespace
 
@@ -45,9 +47,15 @@ bool device_clock_is_open() {
   return is_open.load(std::memory_order_relaxed);
 }
 
-// Events can be timed through the guard since torch 2.4, but only since 2.12 does it state whether
-// a stream is being captured, when an event must neither be recorded nor queried.
-#if FLOPMETER_TORCH_VERSION >= 212
+void count_captures(int change) {
+  captures_are_reported = true;
+  captures_under_way.fetch_add(change);
+}
+
+// Events can be timed through the guard since torch 2.4.  While a stream is being captured, they
+// must neither be recorded nor queried.  The guard states that since 2.12; before, the program must
+// report its captures.
+#if FLOPMETER_TORCH_VERSION >= 204
 namespace {
 
 using namespace std::chrono_literals;
@@ -59,6 +67,17 @@ std::int64_t host_now() {
 
 std::int64_t nanoseconds(double milliseconds) {
   return static_cast<std::int64_t>(milliseconds * 1e6);
+}
+
+bool is_capturing(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream) {
+  if (captures_under_way.load() > 0) return true;
+#if FLOPMETER_TORCH_VERSION >= 212
+  return guard.isStreamCapturing(stream);
+#else
+  static_cast<void>(guard);
+  static_cast<void>(stream);
+  return !captures_are_reported.load();
+#endif
 }
 
 class EventClock {
@@ -76,11 +95,11 @@ class EventClock {
 
   [[nodiscard]] bool works() const { return works_; }
 
-  bool captures() const { return guard_.isStreamCapturing(guard_.getStream(device_)); }
+  bool captures() const { return is_capturing(guard_, guard_.getStream(device_)); }
 
   void* record(std::int64_t& stream) {
     const c10::Stream current = guard_.getStream(device_);
-    if (guard_.isStreamCapturing(current)) return nullptr;
+    if (is_capturing(guard_, current)) return nullptr;
     void* event = take();
     guard_.record(&event, current, device_.index(), c10::EventFlag::BACKEND_DEFAULT);
     stream = current.id();
@@ -253,7 +272,7 @@ int open_device_clock() {
                              static_cast<c10::DeviceIndex>(wanted & 0xff));
     if (!times_events(device.type())) return -1;
     const c10::impl::VirtualGuardImpl guard(device.type());
-    if (guard.isStreamCapturing(guard.getStream(device))) return 0;  // later
+    if (is_capturing(guard, guard.getStream(device))) return 0;  // later
     auto clock = std::make_unique<EventClock>(device);
     if (!clock->works()) return -1;
     intercept_waits();

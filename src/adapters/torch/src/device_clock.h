@@ -25,6 +25,7 @@ int record_device_event(void** event, std::int64_t* stream);
 int read_device_event(void* event, std::int64_t* device_ns);
 void release_device_event(void* event);
 int anchor_device_clock(std::int64_t* host_ns, std::int64_t* device_ns);
+void count_captures(int change);
 
 /// Whether the current stream is being captured; the clock is open.
 bool device_is_captured();

@@ -313,6 +313,9 @@ typedef struct FlopmeterAdapter {
   void (*release_device_event)(void* event);
   /// Reads the monotonic clock and the device's clock at one moment; 0 if that takes too long.
   int (*anchor_device_clock)(int64_t* host_nanoseconds, int64_t* device_nanoseconds);
+  /// Adds to the number of graph captures under way, during which no event is recorded or read.
+  /// The first call, with 0, states that captures are reported.
+  void (*count_captures)(int change);
 
   /// A process group by name, on host memory; NULL if there is none.  Never freed.
   void* (*find_group)(const char* name);

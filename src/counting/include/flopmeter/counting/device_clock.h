@@ -15,6 +15,9 @@ DeviceClock* adapter_device_clock();
 /// The model trains on the device, not the host, of the tensor with this c10::TensorImpl address.
 void use_device_of(std::uintptr_t tensor);
 
+/// Adds to the number of graph captures under way; 0 states that they are reported.
+void count_captures(int change);
+
 /// `delay` enqueues a kernel on the current stream that does nothing for about `seconds`; false if
 /// it cannot.  It does not throw.
 void set_device_delay(bool (*delay)(double seconds));
