@@ -49,7 +49,12 @@ bool DeviceSteps::add(Kind kind, Phase phase, bool timed) noexcept {
   if (end_ - begin_ == most_marks) return false;
   const std::int64_t now = clock_.monotonic();
   const DeviceClock::Recorded recorded = timed ? device_->record() : DeviceClock::Recorded{};
-  cost_ns_ += clock_.monotonic() - now;
+  const std::int64_t cost = clock_.monotonic() - now;
+  cost_ns_ += cost;
+  if (timed) {
+    ++recorded_;
+    costs_[next_cost_++ % costs_.size()] = cost;
+  }
   in_last_call_ = true;
   Entry& entry = at(end_++);
   entry.event = recorded.event;
@@ -63,6 +68,7 @@ void DeviceSteps::start(bool continues) noexcept {
   const std::lock_guard lock{mutex_};
   free_marks();
   cost_ns_ = 0;
+  recorded_ = 0;
   events_ = 0;
   has_unmarked_waits_ = false;
   delay_ = delayed_ = 0;
@@ -161,23 +167,35 @@ DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
   waiting.timed = timed;
   waiting.only_boundaries = only_boundaries_;
   waiting.has_unmarked_waits = has_unmarked_waits_;
-  waiting.cost_ns = cost_ns_;
+  waiting.events = recorded_;
   return Fate::deferred;
 }
 
 /// Records fewer marks, then none, if they cost too much.  A host that runs ahead of the device
-/// takes less time than a step.
+/// takes less time than a step, and a host that loses its processor takes long for one event.
 void DeviceSteps::keep_budget(const std::optional<DeviceTimes>& times) noexcept {
   const Waiting& waiting = waiting_slots_[first_waiting_];
   const std::int64_t host_ns = waiting.slot.end_ns - waiting.slot.start_ns;
   const auto device_ns = static_cast<std::int64_t>(times ? times->step.value * 1e9 : 0);
-  total_cost_ns_ += waiting.cost_ns;
+  total_events_ += waiting.events;
   total_ns_ += std::max(host_ns, device_ns);
   if (++records_ < cost_records) return;
-  const bool over = static_cast<double>(total_cost_ns_) > budget_ * static_cast<double>(total_ns_);
+  std::array<std::int64_t, 64> costs{};
+  std::size_t known = 0;
+  {
+    const std::lock_guard lock{mutex_};
+    costs = costs_;
+    known = std::min(next_cost_, costs.size());
+  }
+  std::nth_element(costs.begin(),
+                   costs.begin() + static_cast<std::ptrdiff_t>(known / 2),
+                   costs.begin() + static_cast<std::ptrdiff_t>(known));
+  const double cost_ns =
+      known > 0 ? static_cast<double>(total_events_) * static_cast<double>(costs[known / 2]) : 0;
+  const bool over = cost_ns > budget_ * static_cast<double>(total_ns_);
   if (over && only_boundaries_) stop();
   only_boundaries_ = only_boundaries_ || over;
-  total_cost_ns_ = total_ns_ = records_ = 0;
+  total_events_ = total_ns_ = records_ = 0;
 }
 
 /// Ties the clocks of host and device to each other.

@@ -11,6 +11,7 @@
 #include <flopmeter/core/device_clock.h>
 #include <flopmeter/telemetry/clock.h>
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -107,7 +108,7 @@ class DeviceSteps final : public DeviceListener {
     bool timed = true;
     bool only_boundaries = false;
     bool has_unmarked_waits = false;
-    std::int64_t cost_ns = 0;
+    int events = 0;
   };
 
   Entry& at(std::uint64_t number) noexcept { return marks_[number % most_marks]; }
@@ -145,7 +146,10 @@ class DeviceSteps final : public DeviceListener {
   bool has_unmarked_waits_ = false;        ///< for collectives: there were too many
   bool only_boundaries_ = false;           ///< marks of phases and events are over budget
   std::int64_t cost_ns_ = 0;
-  std::int64_t total_cost_ns_ = 0;  ///< of the records since the budget was checked
+  int recorded_ = 0;                      ///< events of the open record
+  std::array<std::int64_t, 64> costs_{};  ///< of the last events
+  std::size_t next_cost_ = 0;
+  std::int64_t total_events_ = 0;  ///< of the records since the budget was checked
   std::int64_t total_ns_ = 0;
   int records_ = 0;
   double delay_ = 0;  ///< that the forward pass will begin with
