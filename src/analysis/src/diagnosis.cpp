@@ -80,8 +80,8 @@ std::string bound_text(const StepTotals::Device& device) {
   const std::string_view bound = device_bound(device);
   if (bound.empty()) return {};
   return "; " + std::string{bound} + ": the device is idle " +
-         percent(device.idle_min / device.seconds) + " to " +
-         percent(device.idle_max / device.seconds) + " of the time";
+         percent(device.steady_idle_min / device.steady_seconds) + " to " +
+         percent(device.steady_idle_max / device.steady_seconds) + " of the time";
 }
 
 }  // namespace

@@ -37,6 +37,11 @@ void StepTotals::Device::add(const StepRecord& record) {
   idle_synchronization += value(record.device_idle_synchronization);
   idle_loop += value(record.device_idle_loop);
   idle_launch += value(record.device_idle_launch);
+  if (record.process_step > 0) {
+    steady_seconds += record.step_seconds.value;
+    steady_idle_min += value(record.device_idle_min_seconds);
+    steady_idle_max += value(record.device_idle_max_seconds);
+  }
   queue_lag += value(record.queue_lag_seconds);
   exposed_communication += value(record.exposed_communication_seconds);
   exposed_copy += value(record.exposed_copy_seconds);
@@ -54,6 +59,9 @@ StepTotals::Device& StepTotals::Device::operator+=(const Device& other) {
   idle_synchronization += other.idle_synchronization;
   idle_loop += other.idle_loop;
   idle_launch += other.idle_launch;
+  steady_seconds += other.steady_seconds;
+  steady_idle_min += other.steady_idle_min;
+  steady_idle_max += other.steady_idle_max;
   queue_lag += other.queue_lag;
   exposed_communication += other.exposed_communication;
   exposed_copy += other.exposed_copy;

@@ -35,6 +35,7 @@ TEST(StepTotals, mfu_is_ideal_time_over_wall_time) {
 TEST(StepTotals, idle_time_shows_whether_the_device_or_the_host_limits_the_steps) {
   const auto bound = [](double least, double most) {
     StepRecord record = train_step(1, 0.5);
+    record.process_step = 1;
     record.time_source = TimeSource::device;
     record.device_idle_min_seconds = Seconds{least};
     record.device_idle_max_seconds = Seconds{most};

@@ -10,12 +10,12 @@
 namespace flopmeter {
 
 /// "device-bound" or "host-bound"; empty if the bounds of the idle time leave it open, or if no
-/// device was timed.
+/// device was timed.  The first step of a process, which sets up the device, does not count.
 inline std::string_view device_bound(const StepTotals::Device& device) {
   constexpr double little = 0.05;  // of the time
-  if (device.steps == 0 || !(device.seconds > 0)) return {};
-  if (device.idle_max < little * device.seconds) return "device-bound";
-  return device.idle_min > little * device.seconds ? "host-bound" : "";
+  if (!(device.steady_seconds > 0)) return {};
+  if (device.steady_idle_max < little * device.steady_seconds) return "device-bound";
+  return device.steady_idle_min > little * device.steady_seconds ? "host-bound" : "";
 }
 
 }  // namespace flopmeter

@@ -75,6 +75,9 @@ struct StepTotals {
     double idle_synchronization = 0;
     double idle_loop = 0;
     double idle_launch = 0;
+    double steady_seconds = 0;  ///< this and the next two: without the first step of a process
+    double steady_idle_min = 0;
+    double steady_idle_max = 0;
     double queue_lag = 0;
     double exposed_communication = 0;
     double exposed_copy = 0;
