@@ -103,6 +103,8 @@ class TimedWait final : public c10d::Work {
   float getDuration() const override {
     return work_->getDuration();
   }
+#endif
+#if FLOPMETER_TORCH_VERSION >= 202
   std::uint64_t getSequencenumber() const override {
     return work_->getSequencenumber();
   }

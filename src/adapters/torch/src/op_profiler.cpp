@@ -232,7 +232,8 @@ Launches launches_of(const at::RecordFunction& function) {
   for (const std::string_view each : {"aten::set_", "aten::detach_", "aten::record_stream"})
     found.none = found.none || name == each;
   const auto id = function.operator_name();
-  const auto op = id ? c10::Dispatcher::singleton().findSchema(*id) : std::nullopt;
+  if (!id) return found;
+  const auto op = c10::Dispatcher::singleton().findSchema(*id);
   if (!op) return found;
   const auto& returns = op->schema().returns();
   const bool is_view =
