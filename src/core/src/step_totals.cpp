@@ -232,7 +232,7 @@ std::optional<Seconds> StepTotals::remaining(std::optional<std::int64_t> planned
     if (const auto found = other_tags.find(tag); found != other_tags.end())
       time += found->second.seconds;
   }
-  const auto left = static_cast<double>(std::max<std::int64_t>(*planned - last_step, 0));
+  const double left = std::max(static_cast<double>(*planned) - static_cast<double>(last_step), 0.0);
   return Seconds{left * time / static_cast<double>(steps)};
 }
 
