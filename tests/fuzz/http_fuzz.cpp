@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ using flopmeter::Dashboard;
 /// Serves an empty directory until the process ends.
 std::uint16_t dashboard_port() {
   static const std::unique_ptr<Dashboard> dashboard = [] {
-    std::string directory = "/tmp/flopmeter-fuzz-XXXXXX";
+    std::string directory = std::filesystem::temp_directory_path() / "flopmeter-fuzz-XXXXXX";
     if (mkdtemp(directory.data()) == nullptr) std::abort();
     auto started = Dashboard::start({.directories = {directory}});
     if (!started) std::abort();

@@ -9,12 +9,11 @@ namespace {
 
 constexpr double least_share = 0.03;
 
-/// Of a mean step.  On a device with its own clock the host's waits need not delay a step.
 double waited(const Evidence& evidence) {
-  const StepTotals totals = summarize(evidence);
-  if (evidence.device || totals.steps == 0) return 0;
-  return (totals.run_queue_seconds + totals.throttled_seconds + totals.stolen_seconds) /
-         static_cast<double>(totals.steps);
+  return host_seconds_per_step(evidence,
+                               {&StepTotals::run_queue_seconds,
+                                &StepTotals::throttled_seconds,
+                                &StepTotals::stolen_seconds});
 }
 
 std::optional<Finding> find(const RuleContext& context) {

@@ -11,11 +11,8 @@ constexpr double least_share = 0.02;
 
 constexpr Cause collecting{"garbage_collection", "Python's garbage collector"};
 
-/// Of a mean step.
 double collected(const Evidence& evidence) {
-  const StepTotals totals = summarize(evidence);
-  if (evidence.device || totals.steps == 0) return 0;
-  return totals.garbage_collection_seconds / static_cast<double>(totals.steps);
+  return host_seconds_per_step(evidence, {&StepTotals::garbage_collection_seconds});
 }
 
 std::optional<Finding> find(const RuleContext& context) {

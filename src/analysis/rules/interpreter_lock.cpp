@@ -11,11 +11,8 @@ constexpr double least_share = 0.03;
 
 constexpr Cause locked{"interpreter_lock", "waiting for Python's interpreter lock"};
 
-/// Of a mean step.
 double waited(const Evidence& evidence) {
-  const StepTotals totals = summarize(evidence);
-  if (evidence.device || totals.steps == 0) return 0;
-  return totals.interpreter_lock_seconds / static_cast<double>(totals.steps);
+  return host_seconds_per_step(evidence, {&StepTotals::interpreter_lock_seconds});
 }
 
 std::optional<Finding> find(const RuleContext& context) {

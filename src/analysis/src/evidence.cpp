@@ -12,6 +12,15 @@ StepTotals summarize(const Evidence& evidence) {
   return totals;
 }
 
+double host_seconds_per_step(const Evidence& evidence,
+                             std::initializer_list<double StepTotals::*> lost) {
+  const StepTotals totals = summarize(evidence);
+  if (evidence.device || totals.steps == 0) return 0;
+  double seconds = 0;
+  for (const auto member : lost) seconds += totals.*member;
+  return seconds / static_cast<double>(totals.steps);
+}
+
 std::optional<Dtype> main_dtype(const StepTotals& totals) {
   const auto& flops = totals.hardware_flops_by_dtype;
   const auto most = std::max_element(flops.begin(), flops.end());

@@ -13,6 +13,7 @@
 #include <flopmeter/core/step_totals.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,6 +60,11 @@ struct Evidence {
 
 /// The totals of the evidence.
 StepTotals summarize(const Evidence& evidence);
+
+/// Seconds of a mean train step that the host lost, summed over `lost`.  0 if a device was timed:
+/// waits of its host need not delay a step.
+double host_seconds_per_step(const Evidence& evidence,
+                             std::initializer_list<double StepTotals::*> lost);
 
 /// Dtype of most executed FLOPs; empty if none is known.
 std::optional<Dtype> main_dtype(const StepTotals& totals);
