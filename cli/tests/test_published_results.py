@@ -36,7 +36,7 @@ def test_a_published_result_is_reproduced(row):
     tokens = float(row["tokens_per_second_per_device"]) * int(row["devices"])
     common = ["--seq-len", row["seq_len"] or 4096, "--devices", row["devices"], "--tokens-per-second", tokens]
     if row["id"].startswith("bridge"):
-        ours = rates(name, *common, "--convention", "megatron", *(["--no-mtp"] if row["variant"] == "w/o MTP" else []))
+        ours = rates(name, *common, "--convention", row["convention"], *(["--no-mtp"] if row["variant"] == "w/o MTP" else []))
         assert ours["tflops_per_device"] == pytest.approx(float(row["tflops_per_device"]), rel=0.02)
     else:
         ours = rates(name, *common, "--convention", "flagperf", "--device", row["device"],

@@ -119,8 +119,6 @@ Model build(const Config& config) {
   ModelFacts& facts = builder.model.facts;
   facts.scan_layers =
       base.layers - std::count(spec.kinds.begin(), spec.kinds.end(), int{Kind::attention});
-  facts.scan_inner = spec.mamba.heads * spec.mamba.head_dim;
-  facts.scan_state = spec.mamba.state;
   return std::move(builder.model);
 }
 

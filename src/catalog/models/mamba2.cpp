@@ -44,8 +44,6 @@ Model build(const Config& config) {
   facts.hidden = mamba.hidden;
   facts.vocab = frame.vocab;
   facts.tied = frame.tied;
-  facts.scan_inner = mamba.heads * mamba.head_dim;
-  facts.scan_state = mamba.state;
   return std::move(builder.model);
 }
 

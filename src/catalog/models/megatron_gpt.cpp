@@ -3,8 +3,7 @@
 // A GPT described by Megatron's arguments (num_layers, ffn_hidden_size, num_query_groups, ...), as
 // in its checkpoints and published tables.  Missing arguments have Megatron's defaults: learned
 // positions, LayerNorm, biases, a plain MLP of 4 h, a tied head.
-#include "../blocks/deepseek.h"
-#include "../blocks/recurrent_block.h"
+#include "../blocks/megatron_arguments.h"
 
 #include <flopmeter/catalog/model_family.h>
 
@@ -13,56 +12,6 @@
 
 namespace flopmeter {
 namespace {
-
-/// Megatron's width for a gated MLP keeps the parameters of 4 h, in steps of 64.
-std::int64_t default_ffn(std::int64_t hidden, bool gated) {
-  return gated ? std::max<std::int64_t>(1, hidden * 8 / 3 / 64) * 64 : 4 * hidden;
-}
-
-Decoder read(const Config& config) {
-  Decoder decoder;
-  const bool gated = config.flag_or({"swiglu"}, false);
-  const bool bias = config.flag_or({"add_bias_linear"}, true);
-  const bool learned =
-      config.text_or({"position_embedding_type"}, "learned_absolute") == "learned_absolute";
-  decoder.layers = config.size({"num_layers"});
-  decoder.layer_prefix = "decoder.layers.";
-  const std::int64_t hidden = config.size({"hidden_size"});
-  const std::int64_t heads =
-      config.size_or({"num_attention_heads"}, std::max<std::int64_t>(1, hidden / 64));
-  set_sizes(decoder,
-            hidden,
-            heads,
-            config.size_or({"num_query_groups"}, heads),
-            config.size_or({"ffn_hidden_size"}, default_ffn(hidden, gated)));
-  decoder.attention.head_dim = config.size_or({"kv_channels"}, hidden / heads);
-  decoder.attention.qkv_bias = bias || config.flag_or({"add_qkv_bias"}, false);
-  decoder.attention.out_bias = decoder.mlp.bias = bias;
-  decoder.attention.gated = config.flag_or({"attention_output_gate"}, false);
-  decoder.attention.names = {
-      .q = "self_attention.linear_qkv", .k = "", .v = "", .o = "self_attention.linear_proj"};
-  if (config.flag_or({"qk_layernorm"}, false)) {
-    decoder.attention.q_norm = "self_attention.q_layernorm";
-    decoder.attention.k_norm = "self_attention.k_layernorm";
-  }
-  decoder.mlp.gated = gated;
-  decoder.mlp.gate = "";
-  decoder.mlp.up = "mlp.linear_fc1";
-  decoder.mlp.down = "mlp.linear_fc2";
-  decoder.norms.before_mlp = "pre_mlp_layernorm";
-  decoder.frame = {
-      .prefix = "",
-      .embed = "embedding.word_embeddings",
-      .embed_positions = learned ? "embedding.position_embeddings" : "",
-      .final_norm = "decoder.final_layernorm",
-      .head = "output_layer",
-      .hidden = hidden,
-      .vocab = config.size({"padded_vocab_size", "vocab_size"}),
-      .positions = config.size_or({"max_position_embeddings", "seq_length", "seq_len"}, 2048),
-      .tied = !config.flag_or({"untie_embeddings_and_output_weights"}, false),
-      .norm_bias = config.text_or({"normalization"}, "LayerNorm") != "RMSNorm"};
-  return decoder;
-}
 
 /// By layer: Megatron's parser makes a list of 0 and 1, or a number N (every Nth from the first).
 std::vector<bool> read_sparse(const Config& config, std::int64_t layers) {
@@ -88,35 +37,19 @@ std::vector<int> read_linear(const Config& config, std::int64_t layers) {
   return linear;
 }
 
-MoeBlock read_moe(const Config& config, const Decoder& decoder) {
-  MoeBlock moe;
-  moe.hidden = decoder.frame.hidden;
-  moe.gated = decoder.mlp.gated;
-  moe.ffn = config.size_or({"moe_ffn_hidden_size"}, decoder.mlp.ffn);
-  moe.latent = config.count_or({"moe_latent_size"}, 0);
-  moe.router = "mlp.router";
-  moe.gate_up = "mlp.experts.linear_fc1";
-  moe.down = "mlp.experts.linear_fc2";
-  moe.shared_ffn = config.count_or({"moe_shared_expert_intermediate_size"}, 0);
-  read_experts(config, moe, {"num_experts"}, 8, 2, {"moe_router_topk"});
-  return moe;
-}
-
-/// Layers that mix experts, delta nets, and prediction.
-Model build_mixed(const Config& config, const Decoder& decoder, const std::vector<bool>& sparse) {
-  const MoeBlock moe = sparse.empty() ? MoeBlock{} : read_moe(config, decoder);
+/// Layers that mix experts, latent attention, delta nets, and prediction.
+Model build_mixed(const Config& config, Decoder decoder, const std::vector<bool>& sparse) {
+  const MoeBlock moe = sparse.empty() ? MoeBlock{} : read_megatron_experts(config, decoder);
   if (!sparse.empty() && decoder.mlp.bias)
     config.fail("experts are known without add_bias_linear only");
-  DeltaNetBlock delta{.hidden = decoder.frame.hidden};
   const std::vector<int> linear = read_linear(config, decoder.layers);
-  if (!linear.empty()) {
-    delta.key_heads = config.size({"linear_num_key_heads"});
-    delta.value_heads = config.size({"linear_num_value_heads"});
-    delta.d_k = config.size({"linear_key_head_dim"});
-    delta.d_v = config.size({"linear_value_head_dim"});
-    delta.kernel = config.size_or({"linear_conv_kernel_dim"}, 4);
-    check_delta_net(config, delta);
-  }
+  const DeltaNetBlock delta =
+      linear.empty() ? DeltaNetBlock{} : read_megatron_delta_net(config, decoder.frame.hidden);
+  const bool latent = config.flag_or({"multi_latent_attention"}, false);
+  const LatentAttention compressed =
+      latent ? read_megatron_latent_attention(config, decoder) : LatentAttention{};
+  if (latent)  // for the checks: a latent head is as wide as its parts
+    decoder.attention.head_dim = compressed.d_nope + compressed.d_rope + compressed.d_v;
   if (!check_sizes(config, decoder)) return {};
   // Bits of a kind: the first is set if it has experts, the second if it is a delta net.
   std::vector<int> kinds;
@@ -127,6 +60,7 @@ Model build_mixed(const Config& config, const Decoder& decoder, const std::vecto
     const Value a = norm(layer, x, decoder.norms.before_attention, frame.hidden, frame.norm_bias);
     x = layer.sum(x,
                   kind >= 2 ? delta_net_block(layer, a, delta)
+                  : latent  ? latent_attention(layer, a, compressed)
                             : attention_block(layer, a, decoder.attention));
     const Value y = norm(layer, x, decoder.norms.before_mlp, frame.hidden, frame.norm_bias);
     return layer.sum(x,
@@ -138,9 +72,9 @@ Model build_mixed(const Config& config, const Decoder& decoder, const std::vecto
     layer.output(decoder_layer(layer, LayerBuilder::input(), kind));
   });
   if (const std::int64_t predictions = config.count_or({"mtp_num_layers"}, 0); predictions > 0) {
-    // A prediction layer has attention, and experts if the last layer has them.
+    // A prediction layer has the parts of the last layer.
     add_predictions(builder, decoder.layers, predictions, frame, [&](LayerBuilder& layer, Value x) {
-      return decoder_layer(layer, x, kinds.back() % 2);
+      return decoder_layer(layer, x, kinds.back());
     });
   }
   close_decoder(builder, frame);
@@ -152,6 +86,10 @@ Model build_mixed(const Config& config, const Decoder& decoder, const std::vecto
             decoder.mlp.gated,
             frame.vocab,
             frame.tied);
+  if (latent) {
+    builder.model.facts.d_qk = compressed.d_nope + compressed.d_rope;
+    builder.model.facts.d_v = compressed.d_v;
+  }
   if (any) {
     builder.model.facts.experts = moe.experts;
     builder.model.facts.experts_active = moe.active;
@@ -160,12 +98,12 @@ Model build_mixed(const Config& config, const Decoder& decoder, const std::vecto
 }
 
 Model build(const Config& config) {
-  const Decoder decoder = read(config);
-  if (config.flag_or({"multi_latent_attention"}, false))
-    config.fail("key 'multi_latent_attention' is true: give the model's own config.json");
+  Decoder decoder = read_megatron_decoder(config);
+  decoder.layers = config.size({"num_layers"});
   const std::vector<bool> sparse = read_sparse(config, decoder.layers);
-  const bool mixed =
-      !sparse.empty() || config.has("mtp_num_layers") || config.has("linear_attention_pattern");
+  const bool mixed = !sparse.empty() || config.has("mtp_num_layers") ||
+                     config.has("linear_attention_pattern") ||
+                     config.flag_or({"multi_latent_attention"}, false);
   return mixed && config.status() ? build_mixed(config, decoder, sparse)
                                   : build_decoder(config, decoder);
 }

@@ -146,8 +146,7 @@ void fill_facts(Model& model, const Hybrid& spec, const std::vector<int>& kinds)
   const auto count = [&](int kind) { return std::count(kinds.begin(), kinds.end(), kind); };
   ModelFacts& facts = model.facts;
   facts.scan_layers = count(Kind::mamba);
-  facts.scan_inner = spec.mamba.heads * spec.mamba.head_dim;
-  facts.scan_state = spec.mamba.state;
+  facts.hybrid = true;
   if (count(Kind::moe) == 0) return;
   facts.experts = spec.moe.experts;
   facts.experts_active = spec.moe.active;

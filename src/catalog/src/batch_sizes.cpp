@@ -26,7 +26,7 @@ WideInt twice_text_pairs(const AttentionSpec& spec,
       return band ? banded : all;
     case Policy::Pairs::half:
       if (band) return banded / 2;
-      if (plain) return all / 2;
+      if (plain || (policy.windows_as_causal && spec.mask.shape == Shape::window)) return all / 2;
       break;
     case Policy::Pairs::kernel:
       if (kernel == AttentionKernel::eager) return all;

@@ -101,7 +101,8 @@ Value LayerBuilder::delta_rule(
               .component = Component::linear_attention,
               .name = name,
               .in = WideInt{heads} * d_k,
-              .out = d_v},
+              .out = d_v,
+              .attention = {.heads = heads}},
              {x});
 }
 

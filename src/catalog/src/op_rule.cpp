@@ -3,6 +3,7 @@
 #include <flopmeter/catalog/operations.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace flopmeter {
@@ -57,6 +58,31 @@ bool is_plausible(const Arg& arg) {
   return true;
 }
 
+/// Whether the name of an operator states that it multiplies.
+bool states_a_matmul(std::string_view name) {
+  constexpr auto parts =
+      std::to_array<std::string_view>({"gemm", "matmul", "attn", "attention", "fmha", "einsum"});
+  constexpr std::string_view words =
+      "mm bmm gmm gemv addmm mha mla fmoe linear conv conv1d conv2d conv3d lstm gru";
+  // Prepare operands, combine results, or report properties.
+  constexpr std::string_view others =
+      "get is has quant quantize dequant dequantize pack prepack unpack repack swizzle shuffle "
+      "rearrange permute merge combine workspace metadata scheduler size sizes offs mask";
+  name = name.substr(name.find("::") + 2);
+  name = name.substr(0, name.find('.'));
+  bool multiplies = std::any_of(parts.begin(), parts.end(), [&](auto part) {
+    return name.find(part) != std::string_view::npos;
+  });
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('_', begin), name.size());
+    const std::string_view word = name.substr(begin, end - begin);
+    if (place_in_list(others, word) >= 0) return false;
+    multiplies = multiplies || place_in_list(words, word) >= 0;
+    begin = end + 1;
+  }
+  return multiplies;
+}
+
 }  // namespace
 
 const OpRule* find_op_rule(std::string_view name) {
@@ -69,7 +95,7 @@ const OpRule* find_op_rule(std::string_view name) {
   return find_exactly(base);
 }
 
-const OpRule* recognize_op(std::span<const std::string_view> parameters) {
+const OpRule* recognize_op(std::string_view name, std::span<const std::string_view> parameters) {
   const OpRule* forward = find_exactly("any::attention_forward");
   const OpRule* backward = find_exactly("any::attention_backward");
   const auto has = [&](std::string_view list) {
@@ -77,9 +103,9 @@ const OpRule* recognize_op(std::span<const std::string_view> parameters) {
       return place_in_list(list, parameter) >= 0;
     });
   };
-  if (!has("q query") || !has("k key") || !has("v value") || !has("causal is_causal"))
-    return nullptr;
-  return has("dout grad grad_out") ? backward : forward;
+  if (has("q query") && has("k key") && has("v value") && has("causal is_causal"))
+    return has("dout d_out do dO dOutput grad grad_out grad_output") ? backward : forward;
+  return states_a_matmul(name) ? find_exactly("any::matmul") : nullptr;
 }
 
 WideInt AttentionBand::pairs(std::int64_t queries, std::int64_t keys) const {

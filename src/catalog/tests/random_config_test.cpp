@@ -123,7 +123,8 @@ WideInt megatron(const RandomConfig& traits, const Sizes& s, std::int64_t batch,
     attention = at("q_lora_rank") * (h + n * qk) +
                 h * (at("kv_lora_rank") + at("qk_rope_head_dim")) +
                 at("kv_lora_rank") * n * (at("qk_nope_head_dim") + at("v_head_dim")) +
-                n * at("v_head_dim") * h;
+                n * at("v_head_dim") * h + at("q_lora_rank") +
+                at("kv_lora_rank");  // norms count like weights
     widths = n * (qk + at("v_head_dim"));
   }
   using Ffn = RandomConfig::Ffn;

@@ -166,8 +166,7 @@ struct ModelFacts {
   std::int64_t experts = 0;
   std::int64_t experts_active = 0;
   std::int64_t scan_layers = 0;  ///< layers with a state-space scan
-  std::int64_t scan_inner = 0;   ///< its width
-  std::int64_t scan_state = 0;
+  bool hybrid = false;           ///< layers of one mixer each
 };
 
 struct ParameterCounts {
