@@ -152,7 +152,7 @@ int attention_place(std::string_view parameter) {
       {"cu_seqlens_k cu_seqlens_kv cu_seq_lens_k cum_seq_k seqstart_k", second(at.starts)},
       {"max_seqlen_q max_seq_len_q max_q", at.longest},
       {"max_seqlen_k max_seqlen_kv max_seq_len_k max_k", second(at.longest)},
-      {"seqused_q seqused_k sequed_q sequed_k seqlen_k", at.used},
+      {"seqused_q seqused_k sequed_q sequed_k seqlen_k seqlen_kv", at.used},
       {"block_table block_table_ block_tables page_table", at.pages},
       {"attention_chunk", at.chunk},
       {"causal is_causal", at.causal},

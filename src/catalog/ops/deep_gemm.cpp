@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeepGEMM 2.  An operand with scales is a tuple of both.  The rows of groups may be padded; the
-// padding is executed.  Functions for fp8 also take fp4, two elements in a byte, and compute as
+// DeepGEMM 1 and 2.  An operand with scales is a tuple of both.  The rows of groups may be padded;
+// the padding is executed.  Functions for fp8 also take fp4, two elements in a byte, and compute as
 // fp8.
 #include "matmul_cost.h"
 
@@ -43,8 +43,10 @@ std::optional<OpCost> k_grouped(const OpCall& call) {
 }
 
 constexpr OpRule function(std::string_view name, std::optional<OpCost> (*cost)(const OpCall&)) {
-  OpRule rule{
-      .name = name, .flop_cost = cost, .python = true, .place_of = place_in<"a b d ks|ks_cpu">};
+  OpRule rule{.name = name,
+              .flop_cost = cost,
+              .python = true,
+              .place_of = place_in<"a|lhs b|rhs d|out ks|ks_cpu">};
   if (name.find("fp8") != std::string_view::npos) rule.compute_dtype = Dtype::fp8;
   return rule;
 }
@@ -75,9 +77,16 @@ constexpr std::array rules = {
     function("deep_gemm::k_grouped_fp8_gemm_tn_contiguous", k_grouped),
     function("deep_gemm::k_grouped_fp8_gemm_nt_contiguous", k_grouped),
     function("deep_gemm::k_grouped_bf16_gemm_tn_contiguous", k_grouped),
+    function("deep_gemm::gemm_fp8_fp8_bf16_nt", gemm<false>),  // release 1
+    function("deep_gemm::m_grouped_gemm_fp8_fp8_bf16_nt_contiguous", gemm<false>),
+    function("deep_gemm::m_grouped_gemm_fp8_fp8_bf16_nt_masked", unknown_cost),
+    function("deep_gemm::wgrad_gemm_fp8_fp8_fp32_nt", unknown_cost),
+    function("deep_gemm::k_grouped_wgrad_gemm_fp8_fp8_fp32_nt", unknown_cost),
     function("deep_gemm::m_grouped_fp8_gemm_nt_masked", unknown_cost),
     function("deep_gemm::m_grouped_bf16_gemm_nt_masked", unknown_cost),
     function("deep_gemm::m_grouped_fp8_fp4_gemm_nt_masked", unknown_cost),
+    function("deep_gemm::fp8_m_grouped_gemm_nt_masked", unknown_cost),  // earlier names
+    function("deep_gemm::bf16_m_grouped_gemm_nt_masked", unknown_cost),
     function("deep_gemm::fp8_gemm_nt_skip_head_mid", unknown_cost),
     function("deep_gemm::einsum", unknown_cost),
     function("deep_gemm::fp8_einsum", unknown_cost),
@@ -100,6 +109,10 @@ constexpr std::array examples = {
     worked("deep_gemm::fp8_gemm_nn", "{fp8[10,3] [10]} {fp8[4,3] [4]} bf16[10,4]", 122),
     worked("deep_gemm::fp8_gemm_tn", "{fp8[3,10] [10]} {fp8[4,3] [4]} bf16[10,4]", 122),
     worked("deep_gemm::fp8_gemm_tt", "{fp8[3,10] [10]} {fp8[4,3] [4]} bf16[10,4]", 122),
+    worked("deep_gemm::gemm_fp8_fp8_bf16_nt", "{fp8[10,3] [10]} {fp8[4,3] [4]} bf16[10,4]", 122),
+    worked("deep_gemm::m_grouped_gemm_fp8_fp8_bf16_nt_contiguous",
+           "{fp8[10,3] [10]} {fp8[2,4,3] [4]} bf16[10,4] int32[10]",
+           134),
     worked("deep_gemm::bf16_gemm_nt", "bf16[10,3] bf16[4,3] bf16[10,4]", 164),
     worked("deep_gemm::bf16_gemm_nn", "bf16[10,3] bf16[4,3] bf16[10,4]", 164),
     worked("deep_gemm::bf16_gemm_tn", "bf16[3,10] bf16[4,3] bf16[10,4]", 164),
@@ -151,7 +164,8 @@ constexpr std::array examples = {
 extern constinit const OpFamily op_deep_gemm{
     .name = "deep_gemm",
     .help = "2 x elements of the result x k; grouped along k: 2 m n x sum of k",
-    .source = "csrc/apis/gemm.hpp of DeepGEMM, releases 2.1 to 2.6",
+    .source =
+        "csrc/apis/gemm.hpp of DeepGEMM, releases 2.1 to 2.6; deep_gemm/jit_kernels of release 1",
     .rules = rules,
     .examples = examples};
 

@@ -56,19 +56,30 @@ constexpr std::int64_t is_bottom_right = 2;
 constexpr std::int64_t is_padded = 4;
 constexpr std::int64_t is_packed = 8;
 
-/// Longest queries, longest keys, layout, mask, window, starts of queries, query, key, value, and
-/// whether the diagonal ends at the last key.
+/// Longest queries, longest keys, layout, mask, window, starts of queries and keys, query, key,
+/// value, and whether the diagonal ends at the last key.
+constexpr int starts_at = 5;
+constexpr int query_at = 7;
+
+AttentionBand band_of(const OpCall& call) {
+  const std::int64_t mask = call.arg(3).number_or(0);
+  const Arg window = call.arg(4);
+  const bool limited = window.is_list() && window.rank == 2;
+  return {.left = limited ? window[0] : -1,
+          .right = (mask & is_causal) != 0 ? 0 : (limited ? window[1] : -1),
+          .bottom_right = (mask & is_bottom_right) != 0 || call.arg(10).number_or(0) != 0};
+}
+
 template <bool backward>
 std::optional<OpCost> attention(const OpCall& call) {
   const Arg longest_q = call.arg(0);
   const Arg longest_k = call.arg(1);
   const std::int64_t layout = call.arg(2).number_or(0);
   const std::int64_t mask = call.arg(3).number_or(0);
-  const Arg window = call.arg(4);
-  const Arg starts = call.arg(5);
-  const Arg q = call.arg(6);
-  const Arg k = call.arg(7);
-  const Arg v = call.arg(8);
+  const Arg starts = call.arg(starts_at);
+  const Arg q = call.arg(query_at);
+  const Arg k = call.arg(query_at + 1);
+  const Arg v = call.arg(query_at + 2);
   if (!longest_q.is_number() || !longest_k.is_number() || !starts.is_tensor(1) || starts[0] == 0)
     return std::nullopt;
   for (const Arg& each : {q, k, v}) {
@@ -77,17 +88,7 @@ std::optional<OpCost> attention(const OpCall& call) {
   const std::int64_t queries = longest_q.integer;
   const std::int64_t keys = longest_k.integer;
   const WideInt batch = starts[0] - 1;
-  const std::int64_t everything = queries + keys;
-  const auto limit = [&](int side) {
-    const bool limited = window.is_list() && window.rank == 2 && window[side] >= 0;
-    return limited ? std::min(window[side], everything) : everything;
-  };
-  const std::int64_t right = (mask & is_causal) != 0 ? 0 : limit(1);
-  const bool at_the_end = (mask & is_bottom_right) != 0 || call.arg(9).number_or(0) != 0;
-  const Attention op{.pairs = batch * band_pairs(queries,
-                                                 keys,
-                                                 (at_the_end ? keys - queries : 0) + right,
-                                                 limit(0) + right + 1),
+  const Attention op{.pairs = batch * band_of(call).pairs(queries, keys),
                      .heads = q[-2],
                      .kv_heads = k[-2],
                      .d_qk = q[-1],
@@ -95,11 +96,18 @@ std::optional<OpCost> attention(const OpCall& call) {
                      .queries = batch * queries,
                      .keys = batch * keys};
   const bool bounded = (mask & is_padded) != 0 || (layout & is_packed) != 0;
-  const Bytes bytes = bytes_moved(op, q.dtype);
-  return OpCost{.executed = backward ? flash_backward_flops(op) : flops(op),
-                .model = backward ? model_backward_flops(op) : flops(op),
-                .bytes = (backward ? 2 : 1) * bytes,
-                .pairs = bounded ? AttentionPairs::unknown : AttentionPairs::exact};
+  return cost_of(op, q.dtype, backward, bounded ? AttentionPairs::unknown : AttentionPairs::exact);
+}
+
+/// Of a call that attention() supports.
+template <bool backward>
+std::optional<PackedAttention> packed_attention(const OpCall& call) {
+  const Arg q = call.arg(query_at);
+  const Attention one{.pairs = 1, .heads = q[-2], .d_qk = q[-1], .d_v = call.arg(query_at + 2)[-1]};
+  return PackedAttention{.starts = starts_at,
+                         .pair = cost_of(one, q.dtype, backward, AttentionPairs::exact),
+                         .band = band_of(call),
+                         .backward = backward};
 }
 
 consteval CallLayout release(
@@ -112,11 +120,11 @@ consteval CallLayout release(
                      at(mask),
                      at(window),
                      at(starts),
+                     at(starts + 1),
                      at(query),
                      at(query + 1),
                      at(query + 2),
                      at(bottom_right),
-                     -1,
                      -1,
                      -1,
                      -1,
@@ -159,14 +167,20 @@ constexpr std::array rules = {
     grouped_gemm_rule("transformer_engine_torch::te_general_grouped_gemm.mxfp8"),
     OpRule{.name = "transformer_engine_torch::fused_attn_fwd",
            .flop_cost = attention<false>,
-           .dtype_argument = 6,
+           .dtype_argument = query_at,
            .python = true,
-           .layouts = forward},
+           .layouts = forward,
+           .packed = packed_attention<false>},
     OpRule{.name = "transformer_engine_torch::fused_attn_bwd",
            .flop_cost = attention<true>,
-           .dtype_argument = 6,
+           .dtype_argument = query_at,
            .python = true,
-           .layouts = backward},
+           .layouts = backward,
+           .packed = packed_attention<true>},
+    // Matmuls of an optimizer, distributed over processes.
+    OpRule{.name = "transformer_engine_torch::newton_schulz",
+           .flop_cost = unknown_cost,
+           .python = true},
     OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor",
            .flop_cost = unknown_cost,
            .python = true},
@@ -214,20 +228,20 @@ constexpr std::array examples = {
               .bytes = 188},
     // sizes as in attention.cpp: a pair costs 112 forward, 224 and 288 backward; 24 and 12 pairs
     OpExample{.op = "transformer_engine_torch::fused_attn_fwd",
-              .call = "3 5 0 3 (-1,-1) int32[3] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6]",
+              .call = "3 5 0 3 (-1,-1) int32[3] int32[3] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6]",
               .executed = 2688,
               .model = 2688,
               .bytes = 1232,
               .pairs = AttentionPairs::exact},
     OpExample{.op = "transformer_engine_torch::fused_attn_fwd",
-              .call = "3 5 0 1 (-1,-1) int32[3] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6]",
+              .call = "3 5 0 1 (-1,-1) int32[3] int32[3] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6]",
               .executed = 1344,
               .model = 1344,
               .bytes = 1232,
               .pairs = AttentionPairs::exact},
     // packed: at most 24 pairs
     OpExample{.op = "transformer_engine_torch::fused_attn_bwd",
-              .call = "3 5 8 7 (-1,0) int32[3] bf16[6,4,8] bf16[9,2,8] bf16[9,2,6]",
+              .call = "3 5 8 7 (-1,0) int32[3] int32[3] bf16[6,4,8] bf16[9,2,8] bf16[9,2,6]",
               .executed = 6912,
               .model = 5376,
               .bytes = 2464,

@@ -59,6 +59,7 @@ struct Policy {
   bool mtp = false;             ///< multi-token prediction counts, if the model has it
   bool trainable_aware = true;  ///< false: backward is twice forward, even if parameters are frozen
   bool windows_as_bands = false;     ///< full and half: a window W has s min(s, W) pairs, not s^2
+  bool windows_as_causal = false;    ///< half: a window has as many pairs as full attention
   bool values_as_keys = false;       ///< values are assumed as wide as keys
   bool embedding_as_matmul = false;  ///< the gather counts as a matmul with the table
   bool merger_per_patch = false;     ///< the projector counts for each patch of the tower

@@ -139,6 +139,8 @@ struct OpRule {
   bool hides_attention = false;
   /// Set if a live counter ignores the operator: no FLOPs, or composed of operators with rules.
   bool offline = false;
+  /// Set if operators inside are counted themselves: only a call without any is unsupported.
+  bool open = false;
   /// Set for a Python function: calls of it do not pass the dispatcher.
   bool python = false;
   /// The position of the parameter with this name, or -1; null if positions are the same in all
@@ -206,9 +208,10 @@ std::span<const OpFamily* const> op_families();
 /// there is none.
 const OpRule* find_op_rule(std::string_view name);
 
-/// Rule for an operator of another library, by the names of its parameters: attention has a query,
-/// a key, a value, and a causal flag.  Null if they are not familiar.
-const OpRule* recognize_op(std::span<const std::string_view> parameters);
+/// Rule for an operator of another library.  Attention has parameters named query, key, value, and
+/// causal.  Another operator whose name states that it multiplies ("mylib::fused_gemm") gets a rule
+/// without a cost.  Null if neither is familiar.
+const OpRule* recognize_op(std::string_view name, std::span<const std::string_view> parameters);
 
 /// FLOP cost of an unchecked call (a trace, the command line): empty if a size is negative or
 /// larger than any machine, so that no count overflows.
