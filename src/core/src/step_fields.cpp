@@ -229,6 +229,14 @@ FieldValue epoch(Record r) {
   return r.epoch < 0 ? FieldValue{} : to_value(r.epoch);
 }
 
+bool set_steps(StepRecord& r, const FieldValue& value) {
+  constexpr std::int32_t most = 1'000'000;  // a reader may sum any number of records
+  std::int32_t steps = 0;
+  const bool fits = from_value(value, steps) && steps >= 1 && steps <= most;
+  if (fits) r.steps = steps;
+  return fits;
+}
+
 FieldValue goodput(Record r) {
   if (!r.run_seconds || !r.productive_seconds || !(r.run_seconds->value > 0)) return {};
   return *r.productive_seconds / *r.run_seconds;
@@ -251,6 +259,7 @@ constexpr auto total = FieldKind::total;
 constexpr auto fields = std::to_array<Field>({
     row<&R::step>("", "step", count, gauge, "optimizer step, as the training loop numbers it"),
     row<&R::process_step>("", "process_step", count, gauge, "optimizer steps that this process finished before this one"),
+    {"", "steps", count, counter, "train steps that the record sums; above 1 if steps end faster than records are written", "", "", row<&R::steps>("", "", count, counter, "").read, set_steps},
     {"", "epoch", count, gauge, "epoch, as the training loop numbers it", "flopmeter_epoch", "", epoch, row<&R::epoch>("", "epoch", count, gauge, "").set},
     row<&R::rank>("", "rank", count, gauge, "rank that wrote the record"),
     row<&R::world_size>("", "world_size", count, gauge, "ranks of the run"),

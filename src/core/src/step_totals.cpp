@@ -2,6 +2,7 @@
 #include <flopmeter/core/step_totals.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -28,7 +29,7 @@ void count_once(AmountOverTime<std::int64_t>& total, int reporters, int ranks, i
 void StepTotals::Device::add(const StepRecord& record) {
   if (record.time_source != TimeSource::device || !record.device_idle_max_seconds) return;
   const auto value = [](const std::optional<Seconds>& time) { return time ? time->value : 0; };
-  ++steps;
+  steps += record.steps;
   seconds += record.step_seconds.value;
   host_seconds += value(record.host_seconds);
   idle_min += value(record.device_idle_min_seconds);
@@ -86,18 +87,24 @@ void StepTotals::add(const StepRecord& record) {
   }
   const double device_time = time * record.devices;
   const bool is_untimed = record.time_source == TimeSource::unknown && record.host_seconds;
-  ++steps;
+  steps += record.steps;
   seconds += time;
   inter_step_seconds += record.inter_step_seconds.value_or(Seconds{}).value;
   devices = record.devices;
   data_parallel = std::max(1, record.data_parallel);
   if (record.mfu) {
-    ++steps_with_mfu;
+    steps_with_mfu += record.steps;
     ideal.add(*record.mfu * device_time, device_time);
   } else if (is_untimed && record.ideal_seconds) {
     ideal.add(record.ideal_seconds->value * record.devices, device_time);
   }
-  if (is_untimed) ++untimed_steps;
+  if (record.replicated_flops && record.model_flops && record.model_flops->value > 0) {
+    replicated_flops += record.replicated_flops->value;
+    replicated_ideal += record.mfu.value_or(0) * device_time *
+                        static_cast<double>(record.replicated_flops->value) /
+                        static_cast<double>(record.model_flops->value);
+  }
+  if (is_untimed) untimed_steps += record.steps;
   device.add(record);
   if (record.hfu) ideal_hardware.add(*record.hfu * device_time, device_time);
   if (record.model_flops) model_flops.add(record.model_flops->value, device_time);
@@ -116,7 +123,7 @@ void StepTotals::add(const StepRecord& record) {
     add_saturating(tokens_with_padding_known, *record.tokens);
     add_saturating(padded_tokens, *record.padded_tokens);
   }
-  micro_batches += record.micro_batches;
+  micro_batches += std::int64_t{record.micro_batches} * record.steps;
   if (record.hardware_flops) hardware_flops += record.hardware_flops->value;
   if (record.recompute_flops) recompute_flops += record.recompute_flops->value;
   for (std::size_t i = 0; i < dtype_count; ++i)
@@ -133,6 +140,8 @@ StepTotals& StepTotals::operator+=(const StepTotals& other) {
   ideal += other.ideal;
   ideal_hardware += other.ideal_hardware;
   model_flops += other.model_flops;
+  replicated_ideal += other.replicated_ideal;
+  replicated_flops += other.replicated_flops;
   tokens += other.tokens;
   samples += other.samples;
   monitor_seconds += other.monitor_seconds;
@@ -172,6 +181,7 @@ StepTotals& StepTotals::operator+=(const StepTotals& other) {
 }
 
 StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
+  if (ranks.size() == 1) return ranks.front();
   StepTotals all;
   if (ranks.empty()) return all;
   std::int64_t steps = 0;
@@ -188,6 +198,8 @@ StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
   const auto count = static_cast<double>(ranks.size());
   all.steps = steps;
   all.devices = devices;
+  all.ideal.amount -= std::exchange(all.replicated_ideal, 0);
+  all.model_flops.amount -= std::exchange(all.replicated_flops, 0);
   all.replicas = std::min(all.data_parallel, static_cast<std::int32_t>(ranks.size()));
   all.micro_batches /= static_cast<std::int64_t>(ranks.size());
   for (double* time : {&all.seconds,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/device_bound.h>
+#include <flopmeter/core/step_fields.h>
 #include <flopmeter/core/step_totals.h>
 
 #include <gtest/gtest.h>
@@ -30,6 +31,49 @@ TEST(StepTotals, mfu_is_ideal_time_over_wall_time) {
   EXPECT_DOUBLE_EQ(*totals.phase_share(Phase::forward), 0.5);
   EXPECT_FALSE(totals.phase(Phase::data));
   EXPECT_DOUBLE_EQ(totals.step_seconds()->value, 2);
+}
+
+TEST(StepTotals, merged_records_sum_like_their_steps) {
+  StepTotals single;
+  StepTotals merged;
+  StepRecord sum = train_step(1, 0.5);
+  sum.loss = 0;
+  single.add(sum);
+  for (int i = 1; i < 5; ++i) {
+    StepRecord next = train_step(1.0 + i, 0.1 * i);
+    next.step = i;
+    next.loss = i;
+    single.add(next);
+    ASSERT_TRUE(merge(sum, next));
+  }
+  EXPECT_EQ(sum.steps, 5);
+  EXPECT_EQ(sum.step, 4);
+  EXPECT_EQ(sum.loss, 4);
+  merged.add(sum);
+  EXPECT_EQ(merged.steps, single.steps);
+  EXPECT_EQ(merged.steps_with_mfu, single.steps_with_mfu);
+  EXPECT_EQ(merged.tokens.amount, single.tokens.amount);
+  EXPECT_EQ(merged.micro_batches, single.micro_batches);
+  EXPECT_DOUBLE_EQ(*merged.mfu(), *single.mfu());
+  EXPECT_DOUBLE_EQ(merged.seconds, single.seconds);
+  EXPECT_DOUBLE_EQ(*merged.phase(Phase::forward), *single.phase(Phase::forward));
+  EXPECT_DOUBLE_EQ(merged.step_seconds()->value, single.step_seconds()->value);
+}
+
+TEST(StepTotals, steps_of_different_kinds_are_not_merged) {
+  const StepRecord first = train_step(1, 0.5);
+  const auto refuses = [&](auto change) {
+    StepRecord into = first;
+    StepRecord next = first;
+    change(next);
+    return !merge(into, next) && into.steps == 1;
+  };
+  EXPECT_FALSE(refuses([](StepRecord&) {}));
+  EXPECT_TRUE(refuses([](StepRecord& next) { next.tag = StepTag::profile; }));
+  EXPECT_TRUE(refuses([](StepRecord& next) { next.stage = "rollout"; }));
+  EXPECT_TRUE(refuses([](StepRecord& next) { next.mfu.reset(); }));
+  EXPECT_TRUE(refuses([](StepRecord& next) { next.flops_source = FlopsProvenance::counted; }));
+  EXPECT_TRUE(refuses([](StepRecord& next) { next.micro_batches = 2; }));
 }
 
 TEST(StepTotals, idle_time_shows_whether_the_device_or_the_host_limits_the_steps) {
@@ -128,6 +172,20 @@ TEST(StepTotals, ranks_that_share_their_samples_count_them_once) {
     rank.add(record);
   }
   EXPECT_DOUBLE_EQ(*StepTotals::of_ranks(ranks).tokens_per_second(), 200);
+}
+
+TEST(StepTotals, ranks_count_replicated_work_once) {
+  std::array<StepTotals, 2> ranks;
+  for (StepTotals& rank : ranks) {
+    StepRecord record = train_step(1, 0.4);
+    record.model_flops = Flops{100};
+    if (&rank != ranks.data()) record.replicated_flops = Flops{50};
+    rank.add(record);
+    EXPECT_DOUBLE_EQ(*rank.mfu(), 0.4) << "a rank alone has all of its work";
+  }
+  const StepTotals all = StepTotals::of_ranks(ranks);
+  EXPECT_EQ(all.model_flops.amount, 150);
+  EXPECT_DOUBLE_EQ(*all.mfu(), 0.3);
 }
 
 TEST(StepTotals, goodput_is_step_time_over_run_time_of_the_newest_record) {

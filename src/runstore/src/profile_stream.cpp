@@ -95,6 +95,42 @@ bool read_all(const JsonElement& json, std::string_view key, std::vector<T>& all
   return true;
 }
 
+/// A triple of start, length, and the number of a name.
+std::optional<StepTimeline::Span> read_span(const JsonElement& json,
+                                            const std::vector<std::string>& names) {
+  StepTimeline::Span span;
+  std::uint64_t name = 0;
+  if (json.at(0).get(span.start) != simdjson::SUCCESS ||
+      json.at(1).get(span.seconds) != simdjson::SUCCESS ||
+      json.at(2).get(name) != simdjson::SUCCESS || name >= names.size())
+    return std::nullopt;
+  span.name = names[name];
+  return span;
+}
+
+std::optional<StepTimeline> read_timeline(const JsonElement& json) {
+  StepTimeline timeline;
+  timeline.seconds = json_get<double>(json, "seconds").value_or(0);
+  timeline.omitted = json_get<std::int64_t>(json, "omitted").value_or(0);
+  std::vector<std::string> names;
+  const auto read_name = [](const JsonElement& name) -> std::optional<std::string> {
+    std::string_view text;
+    if (name.get(text) != simdjson::SUCCESS) return std::nullopt;
+    return std::string{text};
+  };
+  const auto read_lane = [&](const JsonElement& lane) -> std::optional<StepTimeline::Lane> {
+    StepTimeline::Lane result{
+        .name = json_text(lane, "name"), .kind = json_text(lane, "kind"), .spans = {}};
+    const auto read = [&](const JsonElement& span) { return read_span(span, names); };
+    if (!read_all(lane, "spans", result.spans, read)) return std::nullopt;
+    return result;
+  };
+  if (!(timeline.seconds > 0) || !read_all(json, "names", names, read_name) ||
+      !read_all(json, "lanes", timeline.lanes, read_lane))
+    return std::nullopt;
+  return timeline;
+}
+
 std::optional<OpProfile> parse(JsonInput& input, std::string_view line) {
   const auto json = input.object(line);
   if (!json || json_get<std::int64_t>(*json, "v") != profile_schema) return std::nullopt;
@@ -116,6 +152,8 @@ std::optional<OpProfile> parse(JsonInput& input, std::string_view line) {
   if (!read_all(*json, "rows", profile.rows, read_row)) return std::nullopt;
   if (json_get<JsonElement>(*json, "gaps") && !read_all(*json, "gaps", profile.gaps, read_gap))
     return std::nullopt;
+  if (const auto timeline = json_get<JsonElement>(*json, "timeline"))
+    profile.timeline = read_timeline(*timeline).value_or(StepTimeline{});
   return profile;
 }
 
@@ -155,7 +193,12 @@ std::string to_json(const OpProfile& profile, std::size_t most) {
   json.end_array();
   json.key("gaps").begin_array();
   for (const IdleSpan& gap : profile.gaps) write_gap(json, gap);
-  json.end_array().end_object();
+  json.end_array();
+  if (!profile.timeline.lanes.empty()) {
+    json.key("timeline");
+    write_json(json, profile.timeline);
+  }
+  json.end_object();
   return text;
 }
 
@@ -188,7 +231,10 @@ std::vector<OpProfile> read_profiles(const RunDirectory& run, int rank) {
     LineReader lines{RunLayout{run.path, file.stamp, rank}.op_profile(),
                      InputLimits::profile_line_bytes};
     while (const auto line = lines.next()) {
-      if (auto profile = parse(input, *line)) profiles.push_back(*std::move(profile));
+      auto profile = parse(input, *line);
+      if (!profile) continue;
+      if (!profiles.empty()) profiles.back().timeline = {};  // only the newest is shown
+      profiles.push_back(*std::move(profile));
       if (profiles.size() > InputLimits::profiles_per_rank) profiles.erase(profiles.begin());
     }
   }

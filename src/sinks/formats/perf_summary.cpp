@@ -49,10 +49,10 @@ class PerfSummarySink final : public Sink {
   Result<void> write(const StepRecord& record) override {
     last_ = record;
     totals_.add(record);
-    if (is_step(record.tag)) ++steps_;
+    if (is_step(record.tag)) steps_ += record.steps;
     if (record.tag == StepTag::train) {
       means_.add(record);
-      step_ms_.add(record.step_seconds.value * 1e3);
+      step_ms_.add(record.step_seconds.value * 1e3 / record.steps);
       total_factor_ = total_factor(run_, record);
     }
     if (const auto row = intervals_.add(record)) keep(*row);

@@ -46,7 +46,7 @@ class TrainingLogSink final : public Sink {
     rows_.add({record.step,
                record.epoch,
                record.time_unix,
-               seconds,
+               seconds / record.steps,
                record.loss,
                record.grad_norm,
                record.learning_rate,

@@ -29,9 +29,9 @@ class FieldMeans {
       const double weight = fields[i].kind == FieldKind::ratio ? record.step_seconds.value : 1;
       if (!std::isfinite(weight)) continue;
       sum.amount += *value * weight;
-      sum.weight += weight;
+      sum.weight += fields[i].kind == FieldKind::counter ? record.steps : weight;
     }
-    ++steps_;
+    steps_ += record.steps;
   }
 
   /// The newest value of a gauge or total, the mean of a ratio weighted by time, or the mean of a

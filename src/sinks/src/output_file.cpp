@@ -130,6 +130,7 @@ OutputFile::OutputFile(std::string path, Name name, std::string header)
     : path_(std::move(path)), name_(name), header_(std::move(header)) {}
 
 OutputFile::~OutputFile() {
+  check_descriptor();
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -154,6 +155,8 @@ Result<void> OutputFile::open() {
   }
   if (fd_ < 0) return system_error("open", path_, errno);
   regular_ = fstat(fd_, &info) == 0 && S_ISREG(info.st_mode);
+  device_ = info.st_dev;
+  inode_ = info.st_ino;
   if (regular_)
     flock(fd_, LOCK_EX | LOCK_NB);  // marks the file as live for the cleanup of another run
   size_ = 0;
@@ -172,10 +175,18 @@ Result<void> OutputFile::write_all(std::string_view text) {
   return system_error("write", path_, code);
 }
 
-Result<void> OutputFile::append(std::string_view text) {
+void OutputFile::check_descriptor() {
+  if (fd_ < 0) return;
   struct stat info {};
-  if (regular_ && fd_ >= 0 && fstat(fd_, &info) == 0 && info.st_nlink == 0)
+  if (fstat(fd_, &info) != 0 || info.st_dev != device_ || info.st_ino != inode_) {
+    fd_ = -1;  // closed by the program; not ours to close
+  } else if (regular_ && info.st_nlink == 0) {
     ::close(std::exchange(fd_, -1));
+  }
+}
+
+Result<void> OutputFile::append(std::string_view text) {
+  check_descriptor();
   if (fd_ < 0) {
     if (const auto opened = open(); !opened) return opened;
   }

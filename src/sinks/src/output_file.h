@@ -6,6 +6,8 @@
 
 #include <flopmeter/core/result.h>
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +31,8 @@ class OutputFile {
   ~OutputFile();
 
   /// Writes the header before the first text.  After a failure no part of `text` stays in a regular
-  /// file.  A file that was deleted is created again.
+  /// file.  A file that was deleted is created again; so is one whose descriptor the program
+  /// closed: its number may be that of a file of the program now.
   Result<void> append(std::string_view text);
   /// Creates the file with its header if it does not exist.
   Result<void> touch() { return append({}); }
@@ -38,6 +41,8 @@ class OutputFile {
 
  private:
   Result<void> open();
+  /// Gives up a descriptor that is not of our file any more.
+  void check_descriptor();
   Result<void> write_all(std::string_view text);
 
   std::string path_;
@@ -46,6 +51,8 @@ class OutputFile {
   std::int64_t size_ = 0;
   int fd_ = -1;
   bool regular_ = false;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
 };
 
 /// New content of a file: a reader sees the old text or, after commit(), the new text, even after a

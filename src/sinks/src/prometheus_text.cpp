@@ -83,7 +83,8 @@ void PrometheusText::add(const StepRecord& record) {
   if (!train) return;
   interval_.add(record);
   run_totals_.add(record);
-  if (++interval_steps_ >= run_.log_interval() || !interval_complete_) {
+  interval_steps_ += record.steps;
+  if (interval_steps_ >= run_.log_interval() || !interval_complete_) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (fields[i].kind != FieldKind::ratio) continue;
       const auto mean = interval_.mean(i);
@@ -95,10 +96,13 @@ void PrometheusText::add(const StepRecord& record) {
     interval_steps_ = 0;
     interval_.clear();
   }
-  ++steps_;
+  steps_ += static_cast<std::uint64_t>(record.steps);
   const double seconds = record.step_seconds.value;
   if (std::isfinite(seconds)) seconds_ += seconds;
-  for (std::size_t i = 0; i < bounds.size(); ++i) buckets_[i] += seconds <= bounds[i] ? 1 : 0;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (seconds / record.steps <= bounds[i])
+      buckets_[i] += static_cast<std::uint64_t>(record.steps);
+  }
 }
 
 std::string PrometheusText::text() const {

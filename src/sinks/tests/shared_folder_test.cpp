@@ -5,8 +5,11 @@
 
 #include <flopmeter/sinks/sinks.h>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace flopmeter {
 namespace {
@@ -51,6 +54,33 @@ TEST_P(SharedFolder, two_runs_at_the_same_time_have_their_own_files) {
   EXPECT_THAT(read_file(file()), HasSubstr("3333"));
   EXPECT_THAT(read_file(file()), Not(HasSubstr("2222")));
   EXPECT_THAT(read_file(file(".1")), HasSubstr("2222"));
+}
+
+/// A daemon closes all descriptors; the next files of the program get their numbers.
+TEST(ClosedDescriptors, records_never_reach_a_file_of_the_program) {
+  TemporaryDirectory directory;
+  auto sink =
+      make_sink("jsonl:" + directory.path() + "/records.jsonl", sample_run(directory.path()));
+  ASSERT_TRUE(sink);
+  ASSERT_TRUE((*sink)->write(sample_step(1)));
+  const int next = dup(STDOUT_FILENO);
+  close(next);
+  const int ours = next - 1;
+  struct stat written {};
+  struct stat opened {};
+  ASSERT_EQ(stat((directory.path() + "/records.jsonl").c_str(), &written), 0);
+  ASSERT_EQ(fstat(ours, &opened), 0);
+  ASSERT_EQ(opened.st_ino, written.st_ino);
+  close(ours);
+  const std::string path = directory.path() + "/program.txt";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_EQ(file, ours);
+  EXPECT_TRUE((*sink)->write(sample_step(2)));
+  sink->reset();
+  EXPECT_EQ(write(file, "text", 4), 4);  // still open
+  close(file);
+  EXPECT_EQ(read_file(path), "text");
+  EXPECT_THAT(read_file(directory.path() + "/records.1.jsonl"), HasSubstr("\"step\":2"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, SharedFolder, testing::Values("perf_realtime", "perf_summary"));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <flopmeter/core/phase.h>
+#include <flopmeter/core/step_timeline.h>
 #include <flopmeter/core/units.h>
 
 #include <cstdint>
@@ -61,6 +62,7 @@ struct OpProfile {
   double time_unix = 0;   ///< end of that step
   std::vector<OpProfileRow> rows;
   std::vector<IdleSpan> gaps;
+  StepTimeline timeline;  ///< longest outermost operators; of a run only its newest profile has one
   std::uint64_t calls = 0;
   Seconds wall;               ///< from start to stop
   Seconds busy;               ///< self time of all operators, summed over threads

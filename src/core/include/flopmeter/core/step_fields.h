@@ -72,6 +72,11 @@ std::string full_name(const Field& field);
 /// The field with this full name, or null.
 const Field* find_step_field(std::string_view name);
 
+/// Adds the train step `next` to `into`: counters sum, ratios are weighted by time, and of the rest
+/// the newest value holds.  Returns false and changes nothing if the two differ in a text, such as
+/// the batch, or in which values are known.
+bool merge(StepRecord& into, const StepRecord& next);
+
 /// The value as a double if it is a number.
 std::optional<double> as_number(const FieldValue& value);
 

@@ -44,12 +44,14 @@ std::string_view to_string(FlopsProvenance source);
 std::string_view to_string(StepTag tag);
 std::string_view to_string(TimeSource source);
 
-/// One finished step of one rank.  It passes through a fixed ring: copying it neither allocates nor
-/// throws.  A quantity that was not measured is empty, never 0 or -1.  Text points at memory that
-/// lasts as long as the process (see static_text.h).
+/// One finished step of one rank, or the sum of several (see merge in step_fields.h).  It passes
+/// through a fixed ring: copying it neither allocates nor throws.  A quantity that was not measured
+/// is empty, never 0 or -1.  Text points at memory that lasts as long as the process (see
+/// static_text.h).
 struct StepRecord {
   std::int64_t step = 0;
   std::int64_t process_step = 0;  ///< optimizer steps that this process finished before
+  std::int32_t steps = 1;         ///< that the record sums; above 1 only under load (see merge())
   std::int32_t epoch = -1;        ///< negative: unknown
   std::int32_t rank = 0;
   std::int32_t world_size = 1;     ///< ranks of the run

@@ -9,6 +9,8 @@
 
 namespace flopmeter {
 
+class JsonWriter;
+
 struct StepTimeline {
   struct Span {
     double start = 0;  ///< seconds since the step began
@@ -18,14 +20,17 @@ struct StepTimeline {
   /// Spans that do not overlap.
   struct Lane {
     std::string name;
-    std::string kind;  ///< compute, communication, memcpy, memset, or host
+    std::string kind;  ///< compute, communication, memcpy, memset, host, operators, phases, or idle
     std::vector<Span> spans;
   };
 
-  std::string step;  ///< "ProfilerStep#5"; empty: all of the trace
+  std::string step;  ///< which one: "ProfilerStep#5, the step of median length"
   double seconds = 0;
   std::vector<Lane> lanes;
   std::int64_t omitted = 0;  ///< spans that were too short to be kept
 };
+
+/// An object with a table of the names, most of which repeat.
+void write_json(JsonWriter& json, const StepTimeline& timeline);
 
 }  // namespace flopmeter

@@ -91,8 +91,9 @@ struct StepTotals {
   void add(const StepRecord& record);
   /// Adds further steps of the same rank.
   StepTotals& operator+=(const StepTotals& other);
-  /// All ranks of a run over the same steps: amounts are sums in which each sample and token counts
-  /// once, times are means over the ranks, `steps` are those of the rank that has most.
+  /// All ranks of a run over the same steps: amounts are sums in which each sample, each token, and
+  /// work that ranks replicate counts once; times are means over the ranks; `steps` are those of
+  /// the rank that has most.  One rank is returned as it is.
   [[nodiscard]] static StepTotals of_ranks(std::span<const StepTotals> ranks);
 
   /// Never clamped; empty if no step has an MFU.
@@ -128,6 +129,8 @@ struct StepTotals {
   AmountOverTime<double> ideal;
   AmountOverTime<double> ideal_hardware;
   AmountOverTime<WideInt> model_flops;  ///< over device seconds
+  double replicated_ideal = 0;          ///< part of `ideal` that another rank counts too
+  WideInt replicated_flops = 0;         ///< part of `model_flops` that another rank counts too
   AmountOverTime<std::int64_t> tokens;
   AmountOverTime<std::int64_t> samples;
   AmountOverTime<double> monitor_seconds;
