@@ -84,7 +84,7 @@ FlopmeterOp* find_op(const char* name, const char* const* parameters, std::size_
   if (const OpRule* rule = find_op_rule(name))
     return rule->offline || rule->python ? nullptr : find_or_add_op(name);
   if (is_framework_op(name)) return nullptr;
-  const OpRule* recognized = recognize_op(to_views(parameters, count));
+  const OpRule* recognized = recognize_op(name, to_views(parameters, count));
   return recognized == nullptr ? nullptr : find_or_add_op(name, recognized);
 } catch (...) {
   return nullptr;
@@ -116,8 +116,7 @@ void list_library_ops(void* context, void (*add)(void*, const char*)) noexcept t
 /// Whether a user registered a rule for an operator, or its parameters are familiar.
 bool is_counted_by_library(std::string_view name) {
   for (std::size_t i = 0; const OpEntry* entry = op_entry(i); ++i) {
-    if ((entry->user.load() != nullptr || entry->rule != nullptr) && entry->name == name)
-      return true;
+    if (has_rule(*entry) && entry->name == name) return true;
   }
   return false;
 }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -43,20 +44,27 @@ class Starts {
   void* copy_;
 };
 
+}  // namespace
+
 struct LateCall {
   std::uint64_t number;
   Starts queries;
   Starts keys;
   PackedAttention attention;
   OpCost bound;
+  std::size_t op;
+  std::uint32_t module;
   std::size_t dtype;
   std::size_t pass;
   bool optimizer_work;
 };
 
+namespace {
+
 struct LateCalls {
   std::mutex mutex;
-  std::deque<LateCall> calls;
+  std::deque<std::shared_ptr<const LateCall>> calls;
+  int spans = 0;  ///< that may still need the calls
   std::atomic<std::uint64_t> count{0};
   std::atomic<std::uint64_t> group{0};  ///< of calls that share copies: those of one step
   std::atomic<int> users{0};
@@ -75,13 +83,22 @@ std::optional<OpCost> known_cost(const PackedAttention& attention,
   return key_starts ? attention.cost(*query_starts, *key_starts) : std::nullopt;
 }
 
-void add_difference(FlopTotals& totals, const LateCall& call, const OpCost& exact) {
-  const auto difference = [](Flops to, Flops from) {
-    return static_cast<std::uint64_t>(to.value - from.value);  // modulo 2^64
-  };
-  totals.executed[call.dtype][call.pass] += difference(exact.executed, call.bound.executed);
+/// Difference between the work of a call and its bound, modulo 2^64.
+struct LateDifference {
+  std::uint64_t executed;
+  std::uint64_t model;
+
+  LateDifference(const LateCall& call, const OpCost& exact)
+      : executed(static_cast<std::uint64_t>(exact.executed.value - call.bound.executed.value)),
+        model(call.optimizer_work
+                  ? 0
+                  : static_cast<std::uint64_t>(exact.model.value - call.bound.model.value)) {}
+};
+
+void add_difference(FlopTotals& totals, const LateCall& call, const LateDifference& late) {
+  totals.executed[call.dtype][call.pass] += late.executed;
+  totals.model[call.dtype][call.pass] += late.model;
   if (!call.optimizer_work) {
-    totals.model[call.dtype][call.pass] += difference(exact.model, call.bound.model);
     if (call.pass != static_cast<std::size_t>(Pass::recompute))
       totals.bounded -= static_cast<std::uint64_t>(call.bound.model.value);
   }
@@ -123,14 +140,17 @@ void resolve_starts(const OpEntry& entry, const FlopmeterCall& call, OpCost& cos
   if (!queries.exists() || !keys.exists()) return;
   const std::lock_guard lock(all.mutex);
   if (all.calls.size() >= most_calls) return;
-  all.calls.push_back({.number = all.count.load(std::memory_order_relaxed),
-                       .queries = std::move(queries),
-                       .keys = std::move(keys),
-                       .attention = *attention,
-                       .bound = cost,
-                       .dtype = call.dtype,
-                       .pass = pass,
-                       .optimizer_work = call.optimizer_work != 0});
+  all.calls.push_back(
+      std::make_shared<LateCall>(LateCall{.number = all.count.load(std::memory_order_relaxed),
+                                          .queries = std::move(queries),
+                                          .keys = std::move(keys),
+                                          .attention = *attention,
+                                          .bound = cost,
+                                          .op = entry.index,
+                                          .module = call.module,
+                                          .dtype = call.dtype,
+                                          .pass = pass,
+                                          .optimizer_work = call.optimizer_work != 0}));
   all.count.fetch_add(1, std::memory_order_relaxed);
 } catch (...) {  // no memory: the bound stays
 }
@@ -144,15 +164,51 @@ FlopTotals late_work(std::uint64_t first, std::uint64_t last) noexcept {
   FlopTotals totals;
   LateCalls& all = late();
   const std::lock_guard lock(all.mutex);
-  while (!all.calls.empty() && all.calls.front().number < last) {
-    const LateCall& call = all.calls.front();
-    if (call.number >= first) {
-      if (const auto exact = known_cost(call.attention, call.queries, call.keys))
-        add_difference(totals, call, *exact);
-    }
-    all.calls.pop_front();
+  for (const auto& call : all.calls) {
+    if (call->number < first || call->number >= last) continue;
+    if (const auto exact = known_cost(call->attention, call->queries, call->keys))
+      add_difference(totals, *call, {*call, *exact});
   }
+  while (all.spans == 0 && !all.calls.empty() && all.calls.front()->number < last)
+    all.calls.pop_front();
   return totals;
+}
+
+LateSpan::LateSpan() : first_(late_calls()) {
+  add_late_users(1);
+  const std::lock_guard lock(late().mutex);
+  ++late().spans;
+}
+
+LateSpan::~LateSpan() {
+  stop();
+}
+
+void LateSpan::stop() {
+  if (std::exchange(stopped_, true)) return;
+  add_late_users(-1);
+  LateCalls& all = late();
+  const std::lock_guard lock(all.mutex);
+  --all.spans;
+  for (const auto& call : all.calls) {
+    if (call->number >= first_) calls_.push_back(call);
+  }
+  if (all.users.load(std::memory_order_relaxed) == 0) all.calls.clear();
+}
+
+void LateSpan::resolve(Snapshot& work) const {
+  for (const auto& call : calls_) {
+    const auto exact = known_cost(call->attention, call->queries, call->keys);
+    if (!exact) continue;
+    const LateDifference late(*call, *exact);
+    add_difference(work.totals, *call, late);
+    const auto add = [&](CellValue& cell) {
+      cell.executed += late.executed;
+      cell.model += late.model;
+    };
+    add(work.ops[call->op][call->dtype][call->pass]);
+    if (call->module < work.modules.size()) add(work.modules[call->module][call->pass]);
+  }
 }
 
 }  // namespace flopmeter

@@ -6,10 +6,13 @@
 #pragma once
 
 #include "op_table.h"
+#include "snapshot.h"
 
 #include <flopmeter/core/flop_counter.h>
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace flopmeter {
 
@@ -25,5 +28,27 @@ std::uint64_t late_calls() noexcept;
 
 /// As FlopCounter::late_work().
 FlopTotals late_work(std::uint64_t first, std::uint64_t last) noexcept;
+
+struct LateCall;
+
+/// While alive, calls are remembered for a count.
+class LateSpan {
+ public:
+  LateSpan();
+  ~LateSpan();
+  LateSpan(const LateSpan&) = delete;
+  LateSpan& operator=(const LateSpan&) = delete;
+  LateSpan(LateSpan&&) = delete;
+  LateSpan& operator=(LateSpan&&) = delete;
+
+  void stop();
+  /// Of the calls until stop(): replaces their bounds by what is known by now.
+  void resolve(Snapshot& work) const;
+
+ private:
+  std::uint64_t first_;
+  bool stopped_ = false;
+  std::vector<std::shared_ptr<const LateCall>> calls_;
+};
 
 }  // namespace flopmeter

@@ -72,14 +72,18 @@ class CountedSpan {
     if (result_) return;
     require_adapter().find_new_ops();
     result_ = difference(snapshot_now(modules_), begin_);
+    late_.stop();
     add_users(-1, modules_ ? -1 : 0);
   }
   [[nodiscard]] Snapshot so_far() const {
-    return result_ ? *result_ : difference(snapshot_now(modules_), begin_);
+    Snapshot work = result_ ? *result_ : difference(snapshot_now(modules_), begin_);
+    late_.resolve(work);
+    return work;
   }
 
  private:
   bool modules_;
+  LateSpan late_;
   Snapshot begin_;
   std::optional<Snapshot> result_;
 };

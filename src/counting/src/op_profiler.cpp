@@ -4,13 +4,28 @@
 #include <flopmeter/counting/op_profiler.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace flopmeter {
 namespace {
 
+/// A profile and its time axis, as they arrive.
+struct Received {
+  OpProfile profile;
+  StepTimeline::Lane phases{.name = "phase", .kind = "phases", .spans = {}};
+  /// By thread or stream, then kind.
+  std::map<std::pair<int, int>, StepTimeline::Lane> lanes;
+};
+
+OpProfile& profile_of(void* context) {
+  return static_cast<Received*>(context)->profile;
+}
+
 void add_row(void* context, const FlopmeterProfileRow* row) noexcept try {
-  auto& profile = *static_cast<OpProfile*>(context);
+  OpProfile& profile = profile_of(context);
   profile.rows.push_back({.name = row->name,
                           .kind = static_cast<OpKind>(row->kind),
                           .calls = row->calls,
@@ -29,16 +44,61 @@ void add_row(void* context, const FlopmeterProfileRow* row) noexcept try {
 }
 
 void add_gap(void* context, const FlopmeterProfileGap* gap) noexcept try {
-  static_cast<OpProfile*>(context)->gaps.push_back({.phase = static_cast<Phase>(gap->phase),
-                                                    .recompute = gap->recompute != 0,
-                                                    .pause = gap->pause != 0,
-                                                    .count = gap->count,
-                                                    .time = {gap->seconds}});
+  profile_of(context).gaps.push_back({.phase = static_cast<Phase>(gap->phase),
+                                      .recompute = gap->recompute != 0,
+                                      .pause = gap->pause != 0,
+                                      .count = gap->count,
+                                      .time = {gap->seconds}});
 } catch (...) {  // no memory
 }
 
-void set_totals(void* context, double wall_seconds, int on_device, int device_times) noexcept {
-  auto& profile = *static_cast<OpProfile*>(context);
+/// Kinds of lanes, from the top.
+enum LaneKind { compute_lane, communication_lane, operators_lane, idle_lane };
+
+LaneKind lane_of(const FlopmeterProfileSpan& span) {
+  if (span.name == nullptr) return idle_lane;
+  if (span.kind == FLOPMETER_KIND_COMPUTE) return compute_lane;
+  return span.kind == FLOPMETER_KIND_COMMUNICATION ? communication_lane : operators_lane;
+}
+
+/// Extends the bar of a phase while operators of that phase follow each other.
+void add_phase(std::vector<StepTimeline::Span>& bars, const FlopmeterProfileSpan& span) {
+  const std::string_view phase = to_string(static_cast<Phase>(span.phase));
+  if (bars.empty() || bars.back().name != phase)
+    bars.push_back({.start = span.start_seconds, .name = std::string{phase}});
+  StepTimeline::Span& bar = bars.back();
+  bar.seconds = std::max(bar.seconds, span.start_seconds + span.seconds - bar.start);
+}
+
+void add_span(void* context, const FlopmeterProfileSpan* span) noexcept try {
+  static constexpr std::array<const char*, 4> names = {
+      "compute", "communication", "other operators", "no operator"};
+  static constexpr std::array<const char*, 4> kinds = {
+      "compute", "communication", "operators", "idle"};
+  auto& received = *static_cast<Received*>(context);
+  const LaneKind kind = lane_of(*span);
+  StepTimeline::Lane& lane = received.lanes[{span->lane, kind}];
+  if (lane.spans.empty()) {
+    lane.name = names[kind];
+    if (span->lane > 0) lane.name += " " + std::to_string(span->lane + 1);
+    lane.kind = kinds[kind];
+  }
+  lane.spans.push_back({.start = span->start_seconds,
+                        .seconds = span->seconds,
+                        .name = kind == idle_lane ? names[idle_lane] : span->name});
+  double& end = received.profile.timeline.seconds;
+  end = std::max(end, span->start_seconds + span->seconds);
+  if (span->lane == 0 && kind != idle_lane) add_phase(received.phases.spans, *span);
+} catch (...) {  // no memory: the operator is missing
+}
+
+void set_totals(void* context,
+                double wall_seconds,
+                int on_device,
+                int device_times,
+                int64_t omitted_spans) noexcept {
+  OpProfile& profile = profile_of(context);
+  profile.timeline.omitted = omitted_spans;
   profile.wall = {wall_seconds};
   profile.on_device = on_device != 0;
   profile.device_times = device_times != 0;
@@ -60,16 +120,20 @@ OpProfile OpProfiler::stop() {
 }
 
 std::optional<OpProfile> OpProfiler::take() {
-  OpProfile result;
+  Received received;
   if (!running_) return std::nullopt;
   const FlopmeterProfileReceiver receiver{
-      .context = &result, .row = add_row, .gap = add_gap, .totals = set_totals};
+      .context = &received, .row = add_row, .gap = add_gap, .span = add_span, .totals = set_totals};
   running_ = require_adapter().end_profile(&receiver) == 0;
   if (running_) return std::nullopt;
+  OpProfile& result = received.profile;
+  if (!received.lanes.empty()) result.timeline.lanes.push_back(std::move(received.phases));
+  for (auto& [key, lane] : received.lanes) result.timeline.lanes.push_back(std::move(lane));
+  result.timeline.seconds = std::max(result.timeline.seconds, result.wall.value);
   std::sort(result.rows.begin(),
             result.rows.end(),
             [](const OpProfileRow& a, const OpProfileRow& b) { return a.self > b.self; });
-  return result;
+  return std::move(result);
 }
 
 }  // namespace flopmeter

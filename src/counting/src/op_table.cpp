@@ -34,6 +34,7 @@ void set_rule(OpEntry& entry, const OpRule& rule) {
   entry.hides_attention = rule.hides_attention;
   entry.count = count_function(rule);
   entry.reads_output = reads_output(rule) ? 1 : 0;
+  entry.openness = rule.open ? FLOPMETER_MULTIPLIES : FLOPMETER_CLOSED;
   entry.dtype_argument = rule.dtype_argument;
   if (rule.compute_dtype) entry.compute_dtype = static_cast<std::int32_t>(*rule.compute_dtype);
 }
@@ -43,6 +44,7 @@ void set_rule(OpEntry& entry, const OpRule& rule) {
 void OpEntry::set_user_rule(UserRule replacement) {
   // Neither is freed: a thread may be in the old rule.
   user.store(new UserRule(std::move(replacement)), std::memory_order_release);
+  __atomic_store_n(&openness, FLOPMETER_CLOSED, __ATOMIC_RELEASE);
   __atomic_store_n(&reads_output, 1, __ATOMIC_RELEASE);
   __atomic_store_n(&count, &count_by_user_rule, __ATOMIC_RELEASE);
 }
@@ -61,7 +63,10 @@ OpEntry* find_or_add_op(std::string_view name_and_overload, const OpRule* rule) 
   const std::lock_guard lock(t.mutex);
   const std::size_t count = t.count.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < count; ++i) {
-    if (t.entries[i].load()->name == base) return t.entries[i].load();
+    OpEntry* entry = t.entries[i].load();
+    if (entry->name != base) continue;
+    if (entry->rule == nullptr && rule != nullptr) set_rule(*entry, *rule);
+    return entry;
   }
   if (count == max_ops) return nullptr;
   auto* entry = new OpEntry{};
@@ -70,6 +75,7 @@ OpEntry* find_or_add_op(std::string_view name_and_overload, const OpRule* rule) 
   entry->index = static_cast<std::uint16_t>(count);
   entry->precision = precision_of(base);
   entry->compute_dtype = -1;
+  entry->openness = FLOPMETER_OPEN;
   if (rule != nullptr) set_rule(*entry, *rule);
   t.entries[count].store(entry, std::memory_order_release);
   t.count.store(count + 1, std::memory_order_release);
@@ -87,7 +93,8 @@ const OpRule* catalog_rule(const FlopmeterOp& op) {
 
 bool has_rule(const FlopmeterOp& op) {
   const auto& entry = static_cast<const OpEntry&>(op);
-  return entry.rule != nullptr || entry.user.load(std::memory_order_acquire) != nullptr;
+  return (entry.rule != nullptr && !entry.rule->open) ||
+         entry.user.load(std::memory_order_acquire) != nullptr;
 }
 
 const OpEntry* op_entry(std::size_t index) {

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /// Changes with any type or function below: neither side accepts another version.
-#define FLOPMETER_ADAPTER_ABI_VERSION 5
+#define FLOPMETER_ADAPTER_ABI_VERSION 6
 
 /// Compute dtypes, numbered as flopmeter::Dtype.
 enum FlopmeterDtype {
@@ -93,6 +93,13 @@ typedef struct FlopmeterCall {
   uint8_t optimizer_work;  ///< 1: an optimizer computes for itself, not the model
 } FlopmeterCall;
 
+/// Whether operators inside an operator are counted themselves.
+enum FlopmeterOpenness {
+  FLOPMETER_CLOSED,     ///< no: they are part of it
+  FLOPMETER_OPEN,       ///< yes; it executes no other FLOPs
+  FLOPMETER_MULTIPLIES  ///< yes; without any inside, its call is unsupported
+};
+
 /// A counted operator.  Created by the library, lives until the process ends.
 typedef struct FlopmeterOp FlopmeterOp;
 struct FlopmeterOp {
@@ -102,6 +109,7 @@ struct FlopmeterOp {
   int32_t compute_dtype;   ///< the compute dtype if it is fixed, else -1
   uint8_t precision;       ///< FlopmeterPrecision
   uint8_t reads_output;    ///< its rule reads FlopmeterCall::output
+  uint8_t openness;        ///< FlopmeterOpenness; load it atomically
 };
 
 /// Whether the FLOPs of a profiled call follow from its arguments.
@@ -207,13 +215,26 @@ typedef struct FlopmeterProfileGap {
   uint8_t pause;  ///< longer than dispatching the next operator takes
 } FlopmeterProfileGap;
 
+/// An operator that no other called, or a pause without one, on the time axis of a profile.
+typedef struct FlopmeterProfileSpan {
+  const char* name;      ///< NULL: a pause
+  double start_seconds;  ///< since the profile began
+  double seconds;
+  int32_t lane;  ///< thread; 0 in device times
+  uint8_t kind;  ///< FlopmeterOpKind
+  uint8_t phase;
+} FlopmeterProfileSpan;
+
 /// Receives a profile; called before end_profile() returns.
 typedef struct FlopmeterProfileReceiver {
   void* context;
   void (*row)(void* context, const FlopmeterProfileRow* row);
   void (*gap)(void* context, const FlopmeterProfileGap* gap);
+  /// The longest ones, in the order of time.
+  void (*span)(void* context, const FlopmeterProfileSpan* span);
   /// `device_times`: of the kernels, not of the host.
-  void (*totals)(void* context, double wall_seconds, int on_device, int device_times);
+  void (*totals)(
+      void* context, double wall_seconds, int on_device, int device_times, int64_t omitted_spans);
 } FlopmeterProfileReceiver;
 
 /// Why an operator is not intercepted.
@@ -237,7 +258,7 @@ typedef struct FlopmeterAdapter {
   void (*find_new_ops)(void);
   /// Counts the operators inside this operator although a compiled graph calls it, whose own
   /// operators are counted with the graph.
-  void (*open_op)(const char* name);
+  void (*open_op)(const char* name, const FlopmeterOp* op);
 
   /// Begins work that is counted as a whole, a Python function or a compiled graph: operators that
   /// it runs in this thread are part of it.  0 if it is not counted itself: nothing is, or it is
