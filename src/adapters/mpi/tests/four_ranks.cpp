@@ -89,8 +89,8 @@ void check_world(const MergedRun& run, int data_parallel) {
   const std::int64_t tokens = std::int64_t{steps} * data_parallel * 64;
   expect(run.totals.model_flops == Flops{static_cast<WideInt>(flops)}, "the sum of model FLOPs");
   expect(run.totals.tokens == tokens, "the sum of tokens");
-  expect(near(run.totals.mfu, flops / (4 * 1e9 * run.totals.seconds)), "MFU");
-  expect(near(run.totals.tokens_per_second, static_cast<double>(tokens) / run.totals.seconds),
+  expect(near(run.world.mfu(), flops / (4 * 1e9 * run.world.seconds)), "MFU");
+  expect(near(run.world.tokens_per_second(), static_cast<double>(tokens) / run.world.seconds),
          "tokens per second");
   for (const RankSummary& rank : run.ranks) {
     expect((rank.score.verdict == Verdict::slow) == (rank.rank == slow_rank), "a verdict");

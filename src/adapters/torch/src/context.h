@@ -24,6 +24,7 @@ namespace flopmeter::torch_adapter {
 /// Per thread, read on the hot path.
 struct ThreadContext {
   int depth = 0;             ///< inside counted work: operators in it are part of it
+  unsigned calls = 0;        ///< counted or unsupported
   bool in_graph = false;     ///< the outermost counted work is a compiled graph
   bool in_backward = false;  ///< the last operator was
   bool ran_forward = false;

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_clock.h"
 
-#include "interceptor.h"
+#include "device_waits.h"
 
 #include <c10/core/TensorImpl.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#if FLOPMETER_TORCH_VERSION >= 204
-#include <ATen/ops/_local_scalar_dense_ops.h>
-#include <ATen/ops/copy_ops.h>
-#endif
-
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -25,6 +21,7 @@ std::atomic<std::int64_t> training_device{-1};  ///< type and index; -1: not kno
 std::atomic<bool> is_open{false};
 std::atomic<int> captures_under_way{0};
 std::atomic<bool> captures_are_reported{false};
+std::atomic<bool> guard_knows_captures{true};
 
 }  // namespace
 
@@ -41,6 +38,10 @@ void use_device_of(std::uintptr_t tensor) {
   if (impl->is_cpu() || impl->is_meta()) return;
   set_training_device(impl->device());
   open_device_clock();
+}
+
+bool is_training_device(c10::DeviceType type) {
+  return static_cast<std::int64_t>(type) == training_device.load(std::memory_order_relaxed) >> 8U;
 }
 
 bool device_clock_is_open() {
@@ -72,7 +73,13 @@ std::int64_t nanoseconds(double milliseconds) {
 bool is_capturing(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream) {
   if (captures_under_way.load() > 0) return true;
 #if FLOPMETER_TORCH_VERSION >= 212
-  return guard.isStreamCapturing(stream);
+  if (!guard_knows_captures.load(std::memory_order_relaxed)) return false;
+  try {
+    return guard.isStreamCapturing(stream);
+  } catch (...) {  // a backend without captures
+    guard_knows_captures = false;
+    return false;
+  }
 #else
   static_cast<void>(guard);
   static_cast<void>(stream);
@@ -82,18 +89,23 @@ bool is_capturing(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream) 
 
 class EventClock {
  public:
+  enum class Probe : std::uint8_t { works, fails, too_slow };
+
   explicit EventClock(c10::Device device)
-      : device_(device), guard_(device.type()), stream_(guard_.getStreamFromGlobalPool(device)) {
-    // The first event of a process may take long.
-    reference_ = timed_event(100ms);
-    if (reference_ == nullptr) return;
-    void* second = timed_event(100ms);
-    if (second == nullptr) return;
-    works_ = guard_.elapsedTime(reference_, second, device_.index()) >= 0;
-    free_.push_back(second);
+      : device_(device), guard_(device.type()), stream_(guard_.getStream(device)) {
+    find_stream();
   }
 
-  [[nodiscard]] bool works() const { return works_; }
+  Probe probe() {
+    // The first event of a process may take long.
+    reference_ = timed_event(100ms);
+    if (reference_ == nullptr) return Probe::too_slow;
+    void* second = timed_event(100ms);
+    if (second == nullptr) return Probe::too_slow;
+    const bool works = guard_.elapsedTime(reference_, second, device_.index()) >= 0;
+    free_.push_back(second);
+    return works ? Probe::works : Probe::fails;
+  }
 
   bool captures() const { return is_capturing(guard_, guard_.getStream(device_)); }
 
@@ -155,11 +167,26 @@ class EventClock {
       release(event);
     }
     // Pool streams are shared: another user works on this one now.
-    if (!found) stream_ = guard_.getStreamFromGlobalPool(device_);
+    if (!found && has_pool_) stream_ = guard_.getStreamFromGlobalPool(device_);
     return found;
   }
 
  private:
+  /// Not every backend has a pool, or more than one stream: on the current one, clocks are compared
+  /// while it has no work.
+  void find_stream() {
+    try {
+      stream_ = guard_.getStreamFromGlobalPool(device_);
+      has_pool_ = true;
+      return;
+    } catch (...) {  // no pool
+    }
+    try {
+      stream_ = guard_.getNewStream(device_);
+    } catch (...) {  // one stream only
+    }
+  }
+
   void* take() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) return nullptr;  // the guard creates one
@@ -184,7 +211,7 @@ class EventClock {
   const c10::Device device_;
   const c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;  ///< on which the loop enqueues nothing
-  bool works_ = false;
+  bool has_pool_ = false;
   std::mutex mutex_;
   std::vector<void*> free_;
   void* reference_ = nullptr;  ///< the event that was read last
@@ -193,68 +220,9 @@ class EventClock {
 
 /// Never freed: when the process ends, the device's runtime may be gone before us.
 EventClock* clock_in_use = nullptr;
-
-/// Calls inside a reported call are part of it.
-constinit thread_local bool reporting = false;
-
-class Reported {
- public:
-  Reported(FlopmeterDeviceEvent begin, FlopmeterDeviceEvent end, std::int64_t bytes = 0)
-      : end_(end) {
-    reporting = true;
-    host->device_event(begin, bytes);
-  }
-  ~Reported() {
-    host->device_event(end_, 0);
-    reporting = false;
-  }
-  Reported(const Reported&) = delete;
-  Reported& operator=(const Reported&) = delete;
-  Reported(Reported&&) = delete;
-  Reported& operator=(Reported&&) = delete;
-
- private:
-  FlopmeterDeviceEvent end_;
-};
-
-bool is_on_device(const at::Tensor& tensor) {
-  return static_cast<std::int64_t>(tensor.device().type()) ==
-         training_device.load(std::memory_order_relaxed) >> 8U;
-}
-
-/// `.item()`: the host waits for the device.
-at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
-  static const auto op = at::_ops::_local_scalar_dense::redispatch;
-  if (reporting || !is_on_device(self)) return op(keys & keys_below, self);
-  const Reported reported(FLOPMETER_SYNCHRONIZATION_BEGIN, FLOPMETER_SYNCHRONIZATION_END);
-  return op(keys & keys_below, self);
-}
-
-at::Tensor& copy(c10::DispatchKeySet keys,
-                 at::Tensor& self,
-                 const at::Tensor& source,
-                 bool non_blocking) {
-  static const auto op = at::_ops::copy_::redispatch;
-  const bool to_device = source.is_cpu() && is_on_device(self);
-  const bool to_host = self.is_cpu() && is_on_device(source);
-  if (reporting || !(to_device || to_host))
-    return op(keys & keys_below, self, source, non_blocking);
-  const Reported reported(FLOPMETER_COPY_BEGIN,
-                          non_blocking ? FLOPMETER_COPY_END : FLOPMETER_BLOCKING_COPY_END,
-                          static_cast<std::int64_t>(source.nbytes()));
-  return op(keys & keys_below, self, source, non_blocking);
-}
-
-void intercept_waits() {
-  static auto& library = *new torch::Library(
-      torch::Library::IMPL, "aten", interception_key, __FILE__, __LINE__);  // never freed
-  const auto is_free = [](const char* name) {
-    const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
-    return op && !op->hasKernelForDispatchKey(interception_key);
-  };
-  if (is_free("aten::_local_scalar_dense")) library.impl("_local_scalar_dense", read_scalar);
-  if (is_free("aten::copy_")) library.impl("copy_", copy);
-}
+/// A device with a single stream that works for long answers a probe late.
+int slow_probes = 0;
+constexpr int most_slow_probes = 5;
 
 /// MPS is excluded: there, reading the time between events may wait.
 bool times_events(c10::DeviceType type) {
@@ -274,7 +242,10 @@ int open_device_clock() {
     const c10::impl::VirtualGuardImpl guard(device.type());
     if (is_capturing(guard, guard.getStream(device))) return 0;  // later
     auto clock = std::make_unique<EventClock>(device);
-    if (!clock->works()) return -1;
+    const EventClock::Probe probe = clock->probe();
+    if (probe == EventClock::Probe::too_slow && ++slow_probes < most_slow_probes)
+      return 0;  // later
+    if (probe != EventClock::Probe::works) return -1;
     intercept_waits();
     clock_in_use = clock.release();
     is_open = true;
@@ -282,9 +253,12 @@ int open_device_clock() {
   return 1;
 }
 
-int record_device_event(void** event, std::int64_t* stream) {
+int record_device_event(void** event, std::int64_t* stream) try {
   *event = clock_in_use->record(*stream);
   return *event != nullptr ? 1 : 0;
+} catch (...) {  // called in the middle of operators of the program
+  *event = nullptr;
+  return 0;
 }
 
 int read_device_event(void* event, std::int64_t* device_ns) {
@@ -302,11 +276,6 @@ int anchor_device_clock(std::int64_t* host_ns, std::int64_t* device_ns) {
 
 bool device_is_captured() {
   return clock_in_use->captures();
-}
-
-UnreportedCopies::UnreportedCopies() : before_(std::exchange(reporting, true)) {}
-UnreportedCopies::~UnreportedCopies() {
-  reporting = before_;
 }
 
 bool is_device_event_reached(void* event) {
@@ -342,8 +311,6 @@ int anchor_device_clock(std::int64_t* /*host_ns*/, std::int64_t* /*device_ns*/) 
 bool device_is_captured() {
   return false;
 }
-UnreportedCopies::UnreportedCopies() : before_(false) {}
-UnreportedCopies::~UnreportedCopies() = default;
 bool is_device_event_reached(void* /*event*/) {
   return false;
 }

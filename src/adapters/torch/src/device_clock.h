@@ -16,6 +16,7 @@ namespace flopmeter::torch_adapter {
 
 /// The device that the model runs on; the first one stays.
 void set_training_device(c10::Device device);
+bool is_training_device(c10::DeviceType type);
 /// Whether the device clock is open.
 bool device_clock_is_open();
 
@@ -29,19 +30,6 @@ void count_captures(int change);
 
 /// Whether the current stream is being captured; the clock is open.
 bool device_is_captured();
-/// Copies of this thread are not reported while it lives.
-class UnreportedCopies {
- public:
-  UnreportedCopies();
-  ~UnreportedCopies();
-  UnreportedCopies(const UnreportedCopies&) = delete;
-  UnreportedCopies& operator=(const UnreportedCopies&) = delete;
-  UnreportedCopies(UnreportedCopies&&) = delete;
-  UnreportedCopies& operator=(UnreportedCopies&&) = delete;
-
- private:
-  bool before_;
-};
 
 /// In the training thread.  False while a graph is captured.
 bool is_device_event_reached(void* event);

@@ -118,7 +118,18 @@ std::int64_t DeviceProfile::event_cost(std::int64_t least_lag_ns) const {
   return least == INT64_MAX ? 0 : std::max<std::int64_t>(least, 0);
 }
 
-std::map<RowKey, RowSum> DeviceProfile::rows() {
+std::int64_t DeviceProfile::main_stream() const {
+  std::map<std::int64_t, int> counts;
+  for (const Event& each : events_) ++counts[each.stream];
+  return std::max_element(counts.begin(),
+                          counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+/// Work on other streams, such as collectives of FSDP and copies ahead, runs at the same time: what
+/// the main stream waits for it is time outside operators.
+std::map<RowKey, RowSum> DeviceProfile::rows(OpSpans& spans) {
   const std::lock_guard lock(mutex_);
   std::map<RowKey, RowSum> rows;
   if (overflow_ || events_.empty()) return rows;
@@ -128,10 +139,12 @@ std::map<RowKey, RowSum> DeviceProfile::rows() {
   std::int64_t least_lag = longest_launch_ns;
   for (const Event& each : events_) least_lag = std::min(least_lag, each.lag_ns);
   const std::int64_t cost = event_cost(least_lag);
+  const std::int64_t main = main_stream();
   std::map<std::uint8_t, double> outside;  // by phase
-  std::map<std::int64_t, const Event*> before;
+  const Event* before = nullptr;
   for (const Event& event : events_) {
-    const Event* last = std::exchange(before[event.stream], &event);
+    if (event.stream != main) continue;
+    const Event* last = std::exchange(before, &event);
     if (last == nullptr || event.call == own_work) continue;
     // The device runs dry only if the host was slower than the work that was queued.
     const std::int64_t dry = (event.host_ns - last->host_ns) - (last->lag_ns - least_lag);
@@ -139,7 +152,12 @@ std::map<RowKey, RowSum> DeviceProfile::rows() {
     if (work <= 0) continue;
     const double time = static_cast<double>(work) / 1e9;
     if (event.call != no_operator) {
-      calls_[static_cast<std::size_t>(event.call)].second.self += time;
+      auto& [key, sum] = calls_[static_cast<std::size_t>(event.call)];
+      sum.self += time;
+      spans.add({.row = &key,
+                 .begin_ns = event.host_ns + event.lag_ns - cost - work,
+                 .length_ns = work,
+                 .phase = event.phase});
     } else if (work > notable_ns) {
       outside[event.phase] += time;
     }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "op_rows.h"
+#include "op_spans.h"
 
 #include <map>
 #include <mutex>
@@ -39,9 +40,10 @@ class DeviceProfile {
   void calibrate();
   /// Training thread: whether the device has reached all events.
   [[nodiscard]] bool is_complete();
-  /// Training thread, once complete.  Empty if there were too many events, or if the clocks of host
-  /// and device could not be compared.
-  [[nodiscard]] std::map<RowKey, RowSum> rows();
+  /// Training thread, once complete; adds the work of the operators to `spans`, with a lane for
+  /// each stream.  Empty if there were too many events, or if the clocks of host and device could
+  /// not be compared.
+  [[nodiscard]] std::map<RowKey, RowSum> rows(OpSpans& spans);
 
  private:
   static constexpr std::size_t most_events = 32768;
@@ -58,6 +60,8 @@ class DeviceProfile {
 
   void record_locked(int call);
   bool read_times();
+  /// The one with most events.
+  [[nodiscard]] std::int64_t main_stream() const;
   [[nodiscard]] std::int64_t event_cost(std::int64_t least_lag_ns) const;
 
   std::mutex mutex_;

@@ -75,11 +75,13 @@ class BoxedWrapper final : public c10::OperatorKernel {
                   c10::DispatchKeySet keys,
                   torch::jit::Stack* stack) {
     const c10::DispatchKeySet below = keys & keys_below;
+    const std::uint8_t openness = __atomic_load_n(&op_->openness, __ATOMIC_ACQUIRE);
+    if (openness != FLOPMETER_CLOSED) return run_open(handle, below, stack, openness);
     if (!is_counted(below)) {
       if (!is_unsupported(below)) return handle.redispatchBoxed(below, stack);
       const CountedOpScope scope;
       handle.redispatchBoxed(below, stack);
-      return host->add_unsupported(op_);
+      return add_unsupported(op_);
     }
     // The call takes the arguments from the stack, so they are copied first: slower than a typed
     // wrapper.
@@ -93,6 +95,27 @@ class BoxedWrapper final : public c10::OperatorKernel {
   }
 
  private:
+  /// Operators inside are counted, also if a compiled graph calls it.
+  void run_open(const c10::OperatorHandle& handle,
+                c10::DispatchKeySet below,
+                torch::jit::Stack* stack,
+                std::uint8_t openness) {
+    struct Opened {
+      bool by_graph = thread_context.in_graph && thread_context.depth == 1;
+      Opened() {
+        if (by_graph) thread_context.depth = 0;
+      }
+      ~Opened() {
+        if (by_graph) thread_context.depth = 1;
+      }
+    } const scope;
+    const bool reports =
+        openness == FLOPMETER_MULTIPLIES && (is_counted(below) || is_unsupported(below));
+    const unsigned before = thread_context.calls;
+    handle.redispatchBoxed(below, stack);
+    if (reports && thread_context.calls == before) add_unsupported(op_);
+  }
+
   void count_boxed(const c10::FunctionSchema& schema,
                    const std::vector<c10::IValue>& args,
                    const c10::IValue* result) noexcept try {
@@ -122,31 +145,12 @@ class BoxedWrapper final : public c10::OperatorKernel {
                FLOPMETER_CURRENT_MODULE,
                starts.data());
   } catch (...) {  // a tensor without plain sizes
-    host->add_unsupported(op_);
+    add_unsupported(op_);
   }
 
   const FlopmeterOp* op_;
   std::once_flag bound_;
   std::vector<std::int32_t> places_;
-};
-
-/// An operator without a rule: if a compiled graph calls it, operators inside are counted.
-class OpenWrapper final : public c10::OperatorKernel {
- public:
-  void operator()(const c10::OperatorHandle& handle,
-                  c10::DispatchKeySet keys,
-                  torch::jit::Stack* stack) {
-    struct Opened {
-      bool is_open = thread_context.in_graph && thread_context.depth == 1;
-      Opened() {
-        if (is_open) thread_context.depth = 0;
-      }
-      ~Opened() {
-        if (is_open) thread_context.depth = 1;
-      }
-    } const scope;
-    handle.redispatchBoxed(keys & keys_below, stack);
-  }
 };
 
 /// While alive, this thread's operators are counted or not, regardless of other settings.
@@ -217,15 +221,11 @@ std::vector<FlopmeterArg> arranged(const std::vector<std::int32_t>& places,
 
 namespace {
 
-void register_kernel(const c10::OperatorName& name, torch::CppFunction function) {
+void register_wrapper(const c10::OperatorName& name, const FlopmeterOp& op) {
   library_for(name.name.substr(0, name.name.find("::")))
-      .impl(full_name(name).c_str(), std::move(function));
+      .impl(full_name(name).c_str(),
+            torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedWrapper>(op)));
   record_interception(name);
-}
-
-void register_wrapper(const c10::OperatorName& name, FlopmeterOp& op) {
-  register_kernel(name,
-                  torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedWrapper>(op)));
 }
 
 /// Registers the wrappers of libraries that are not loaded yet: the dispatcher keeps them until the
@@ -272,8 +272,10 @@ void find_new_ops() {
   if (!new_ops->any.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(registry().mutex);
   for (const c10::OperatorName& name : new_ops->take()) {
-    // Calls since its definition were not counted: at least one is assumed.
-    if (const FlopmeterOp* op = intercept_if_counted(name)) host->add_unsupported(op);
+    // Calls since its definition were not counted.  At least one is assumed of attention, but not
+    // of all operators of a library whose names state that they multiply.
+    const FlopmeterOp* op = intercept_if_counted(name);
+    if (op != nullptr && op->openness == FLOPMETER_CLOSED) host->add_unsupported(op);
   }
 }
 
@@ -291,7 +293,7 @@ int intercept(const char* name, FlopmeterOp* op) {
   return found ? FLOPMETER_INTERCEPTED : FLOPMETER_NO_SUCH_OP;
 }
 
-void open_op(const char* name) {
+void open_op(const char* name, const FlopmeterOp* op) {
   const std::lock_guard lock(registry().mutex);
   const std::string full = name;
   const std::size_t dot = full.find('.', full.find("::"));
@@ -299,8 +301,7 @@ void open_op(const char* name) {
                                  dot == std::string::npos ? "" : full.substr(dot + 1));
   const auto handle = c10::Dispatcher::singleton().findSchema(wanted);
   if (!handle || is_intercepted(wanted) || !can_intercept(*handle)) return;
-  register_kernel(wanted,
-                  torch::CppFunction::makeFromBoxedFunctor(std::make_unique<OpenWrapper>()));
+  register_wrapper(wanted, *op);
 }
 
 int begin_call(int is_graph) {

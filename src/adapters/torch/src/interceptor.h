@@ -85,6 +85,12 @@ class CountedOpScope {
   bool during_collective_;
 };
 
+/// Reports a call of an operator without a FLOP cost.
+inline void add_unsupported(const FlopmeterOp* op) {
+  ++thread_context.calls;
+  host->add_unsupported(op);
+}
+
 /// Whether an optimizer computes for itself, as Muon and L-BFGS do: not work of the model.  A
 /// closure that it calls has gradients or runs backward.
 inline bool is_optimizer_work(FlopmeterPass pass) {
@@ -129,6 +135,7 @@ inline std::uint8_t element_dtype(const FlopmeterArg& arg) {
   call.pass = static_cast<std::uint8_t>(pass);
   call.optimizer_work = is_optimizer_work(pass) ? 1 : 0;
   call.module = given_module == FLOPMETER_CURRENT_MODULE ? current_module(pass) : given_module;
+  ++thread_context.calls;
   __atomic_load_n(&op.count, __ATOMIC_ACQUIRE)(&op, &call);
 }
 
@@ -148,7 +155,7 @@ std::vector<std::int32_t> places_of(const FlopmeterOp& op, const c10::FunctionSc
 
 void install();
 void find_new_ops();
-void open_op(const char* name);
+void open_op(const char* name, const FlopmeterOp* op);
 int begin_call(int is_graph);
 void end_call();
 int inside_call();

@@ -6,6 +6,8 @@
 #include "device_clock.h"
 #include "device_profile.h"
 #include "interceptor.h"
+#include "op_launches.h"
+#include "op_spans.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
@@ -34,6 +36,7 @@ struct ThreadProfile {
   std::mutex mutex;  ///< used by another thread only when the profile ends
   std::map<RowKey, RowSum> rows;
   std::map<GapKey, GapSum> gaps;
+  OpSpans spans;  ///< of operators that no other called
   /// When the last operator ended; set for the training thread only.
   std::optional<Clock::time_point> idle_since;
   const void* hooks = nullptr;  ///< on saved tensors, around the last operator
@@ -64,6 +67,10 @@ double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
+std::int64_t nanoseconds(Clock::duration time) {
+  return std::chrono::nanoseconds(time).count();
+}
+
 /// An operator or autograd node on this thread's stack.
 struct Frame : at::ObserverContext {
   Clock::time_point entered;  ///< before the profiler's own work, which belongs to no operator
@@ -73,6 +80,7 @@ struct Frame : at::ObserverContext {
   double children = 0;
   int size = 0;
   bool is_node = false;
+  bool has_nodes = false;  ///< an operator such as aten::_backward, in which autograd runs
   bool in_backward = false;
   bool recompute = false;     ///< or a node in which a recomputation ran
   bool compute = false;       ///< or inside an operator that is
@@ -173,12 +181,21 @@ void read_cost(const at::RecordFunction& function, const void* rule, Frame& fram
   if (!frame.unknown_work) frame.shape = std::move(shape);
 }
 
-void add_gap(ThreadProfile& thread, Clock::duration time, bool recompute, std::uint8_t phase) {
-  const double gap = seconds(time);
+void add_gap(ThreadProfile& thread,
+             Clock::time_point begin,
+             Clock::time_point end,
+             bool recompute,
+             std::uint8_t phase) {
+  const double gap = seconds(end - begin);
+  const bool pause = gap > longest_dispatch;
   const std::lock_guard lock(thread.mutex);
-  GapSum& sum = thread.gaps[{recompute, gap > longest_dispatch, phase}];
+  GapSum& sum = thread.gaps[{recompute, pause, phase}];
   ++sum.count;
   sum.seconds += gap;
+  if (pause)
+    thread.spans.add({.begin_ns = nanoseconds(begin.time_since_epoch()),
+                      .length_ns = nanoseconds(end - begin),
+                      .phase = phase});
 }
 
 /// Adds the time between this operator and the one before it on the same level.  The code of a
@@ -189,10 +206,10 @@ void end_gap(const Frame& frame, const void* hooks) {
   ThreadProfile& thread = *frame.thread;
   if (parent != nullptr && parent->is_node) {
     const bool checkpoint = frame.recompute || parent->recompute;
-    add_gap(thread, frame.entered - parent->idle_since, checkpoint, frame.phase);
+    add_gap(thread, parent->idle_since, frame.entered, checkpoint, frame.phase);
   } else if (parent == nullptr && thread.idle_since) {
     const bool checkpoint = frame.recompute || std::exchange(thread.hooks, hooks) != hooks;
-    add_gap(thread, frame.entered - *thread.idle_since, checkpoint, frame.phase);
+    add_gap(thread, *thread.idle_since, frame.entered, checkpoint, frame.phase);
   }
 }
 
@@ -211,47 +228,6 @@ RowKey key_of(const at::RecordFunction& function, Frame& frame, bool tiny) {
           frame.recompute,
           frame.across_devices,
           frame.phase};
-}
-
-/// A collective of c10d, which may run on the current stream.
-bool is_collective(std::string_view name) {
-  return name.starts_with("c10d::") || name.starts_with("_c10d_functional::");
-}
-
-/// Kernels of an operator, as far as its schema shows.
-struct Launches {
-  bool none = false;       ///< a view, or memory without values
-  bool of_others = false;  ///< made of operators that launch its kernels
-};
-
-Launches launches_of(const at::RecordFunction& function) {
-  Launches found;
-  const std::string_view name = function.name();
-  for (const std::string_view prefix : {"aten::empty", "aten::new_empty", "aten::resize_"})
-    found.none = found.none || name.starts_with(prefix);
-  for (const std::string_view each : {"aten::set_", "aten::detach_", "aten::record_stream"})
-    found.none = found.none || name == each;
-  const auto id = function.operator_name();
-  if (!id) return found;
-  const auto op = c10::Dispatcher::singleton().findSchema(*id);
-  if (!op) return found;
-  const auto& returns = op->schema().returns();
-  const bool is_view =
-      !returns.empty() && std::all_of(returns.begin(), returns.end(), [](const auto& each) {
-        return each.alias_info() != nullptr && !each.alias_info()->isWrite();
-      });
-  found.none = found.none || is_view;
-  found.of_others = op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
-  return found;
-}
-
-/// The same, remembered by name.
-Launches known_launches(const at::RecordFunction& function) {
-  thread_local std::map<std::string, Launches, std::less<>> known;
-  const std::string_view name = function.name();
-  const auto at = known.find(name);
-  if (at != known.end()) return at->second;
-  return known.emplace(name, launches_of(function)).first->second;
 }
 
 /// Kernels belong to the outermost operator with a rule, else to the operator that launches them.
@@ -308,6 +284,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   if (profile->device) {
     enter_on_device(function, *frame, *profile->device);
   } else {
+    if (is_node && innermost != nullptr) innermost->has_nodes = true;
     frame->thread = this_thread(profile);
     end_gap(*frame, hooks.innermost);
   }
@@ -316,14 +293,25 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   return frame;
 }
 
-void add_operator(const at::RecordFunction& function, Frame& frame, double total, double tiny) {
+void add_operator(const at::RecordFunction& function,
+                  Frame& frame,
+                  Clock::time_point end,
+                  double tiny) {
+  const double total = seconds(end - frame.begin);
   const bool leaf = frame.children == 0;
+  const bool outermost = (frame.parent == nullptr || frame.parent->is_node) && !frame.has_nodes;
   const std::lock_guard lock(frame.thread->mutex);
-  frame.thread->rows[key_of(function, frame, leaf && total < tiny)].add(
-      {.calls = 1,
-       .self = std::max(0.0, total - frame.children),
-       .flops = frame.flops,
-       .bytes = frame.bytes});
+  const auto row =
+      frame.thread->rows.try_emplace(key_of(function, frame, leaf && total < tiny)).first;
+  row->second.add({.calls = 1,
+                   .self = std::max(0.0, total - frame.children),
+                   .flops = frame.flops,
+                   .bytes = frame.bytes});
+  if (outermost)
+    frame.thread->spans.add({.row = &row->first,
+                             .begin_ns = nanoseconds(frame.begin.time_since_epoch()),
+                             .length_ns = nanoseconds(end - frame.begin),
+                             .phase = frame.phase});
 }
 
 void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
@@ -339,9 +327,9 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   }
   if (runs) {
     if (frame.is_node) {
-      add_gap(*frame.thread, end - frame.idle_since, frame.recompute, frame.phase);
+      add_gap(*frame.thread, frame.idle_since, end, frame.recompute, frame.phase);
     } else {
-      add_operator(function, frame, seconds(end - frame.begin), profile->tiny_seconds);
+      add_operator(function, frame, end, profile->tiny_seconds);
     }
   }
   const auto left = Clock::now();
@@ -370,6 +358,20 @@ void send_row(const FlopmeterProfileReceiver& receiver, const RowKey& key, const
   row.recompute = recompute ? 1 : 0;
   row.across_devices = across_devices ? 1 : 0;
   receiver.row(receiver.context, &row);
+}
+
+void send_spans(const FlopmeterProfileReceiver& receiver, OpSpans& spans, Clock::time_point begin) {
+  const std::int64_t begin_ns = nanoseconds(begin.time_since_epoch());
+  for (const OpSpan& each : spans.finish()) {
+    FlopmeterProfileSpan span{};
+    span.name = each.row != nullptr ? std::get<0>(*each.row).c_str() : nullptr;
+    span.start_seconds = static_cast<double>(each.begin_ns - begin_ns) / 1e9;
+    span.seconds = static_cast<double>(each.length_ns) / 1e9;
+    span.lane = each.lane;
+    span.kind = each.row != nullptr ? std::get<1>(*each.row) : 0;
+    span.phase = each.phase;
+    receiver.span(receiver.context, &span);
+  }
 }
 
 }  // namespace
@@ -401,8 +403,10 @@ int end_profile(const FlopmeterProfileReceiver* receiver) {
   if (receiver == nullptr) return 1;
   std::map<RowKey, RowSum> rows;
   std::map<GapKey, GapSum> gaps;
-  if (profile->device) rows = profile->device->rows();
+  OpSpans spans;
+  if (profile->device) rows = profile->device->rows(spans);
   const std::lock_guard lock(profile->mutex);
+  std::int32_t lane = 0;
   for (const auto& thread : profile->threads) {
     const std::lock_guard thread_lock(thread->mutex);
     for (const auto& [key, sum] : thread->rows) rows[key].add(sum);
@@ -410,6 +414,7 @@ int end_profile(const FlopmeterProfileReceiver* receiver) {
       gaps[key].count += sum.count;
       gaps[key].seconds += sum.seconds;
     }
+    spans.add(thread->spans, lane++);
   }
   for (const auto& [key, sum] : rows) send_row(*receiver, key, sum);
   for (const auto& [key, sum] : gaps) {
@@ -422,10 +427,12 @@ int end_profile(const FlopmeterProfileReceiver* receiver) {
     gap.pause = pause ? 1 : 0;
     receiver->gap(receiver->context, &gap);
   }
+  send_spans(*receiver, spans, profile->begin);
   receiver->totals(receiver->context,
                    profile->wall,
                    profile->on_device.load(std::memory_order_relaxed) ? 1 : 0,
-                   profile->device ? 1 : 0);
+                   profile->device ? 1 : 0,
+                   spans.omitted());
   return 1;
 }
 

@@ -2,6 +2,7 @@
 #include "starts.h"
 
 #include "device_clock.h"
+#include "device_waits.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
@@ -52,6 +53,8 @@ std::uint32_t version_of(const at::Tensor& tensor) {
 
 /// Null while a graph is captured.
 std::unique_ptr<Copy> copy_from_device(const at::Tensor& source) {
+  if (!device_clock_is_open())
+    use_device_of(reinterpret_cast<std::uintptr_t>(source.unsafeGetTensorImpl()));  // NOLINT
   if (!device_clock_is_open() || device_is_captured()) return nullptr;
   auto copy = std::make_unique<Copy>();
   const at::AutoDispatchBelowADInplaceOrView without_autograd;

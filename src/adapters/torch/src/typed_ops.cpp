@@ -64,7 +64,7 @@ struct Wrapper<Op, Return(Args...)> {
     if (!is_unsupported(below)) return handle->redispatch(below, std::forward<Args>(args)...);
     const CountedOpScope scope;
     decltype(auto) result = handle->redispatch(below, std::forward<Args>(args)...);
-    host->add_unsupported(op);
+    add_unsupported(op);
     return result;
   }
 
@@ -80,7 +80,7 @@ struct Wrapper<Op, Return(Args...)> {
     if (reads_output(*op)) output = output_arg(result, scratch);
     count_call(*op, device, list.data(), list.size(), output);
   } catch (...) {  // a tensor without plain sizes
-    host->add_unsupported(op);
+    add_unsupported(op);
   }
 
   /// An operator that writes to its argument returns it: the rule finds it as the output.

@@ -301,6 +301,33 @@ TEST(OpProfiler, distinguishes_dispatch_between_operators_from_a_pause) {
   EXPECT_LE(result.busy.value + idle(result, false) + idle(result, true), result.wall.value);
 }
 
+TEST(OpProfiler, puts_outermost_operators_on_a_time_axis) {
+  const at::Tensor a = leaf({64, 64});
+  OpProfiler profile;
+  for (int i = 0; i < 3000; ++i) at::linear(a, a);
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  at::linear(a, a).sum().backward();
+  const OpProfile result = profile.stop();
+  const StepTimeline& timeline = result.timeline;
+  std::map<std::string, std::size_t> count;
+  std::size_t spans = 0;
+  for (const StepTimeline::Lane& lane : timeline.lanes) {
+    double end = 0;
+    for (const StepTimeline::Span& span : lane.spans) {
+      ++count[lane.kind + " " + span.name];
+      EXPECT_GE(span.start, end - 1e-6) << span.name;
+      end = span.start + span.seconds;
+    }
+    EXPECT_LE(end, timeline.seconds + 1e-6);
+    if (lane.kind != "phases") spans += lane.spans.size();
+  }
+  EXPECT_EQ(count["idle no operator"], 1U);
+  EXPECT_GT(count["compute aten::linear"], 1000U);
+  EXPECT_EQ(count["compute aten::addmm"], 0U) << "inside aten::linear";
+  EXPECT_EQ(spans, 2000U) << "the longest ones";
+  EXPECT_GT(timeline.omitted, 1000);
+}
+
 TEST(OpProfiler, names_operators_of_other_libraries_as_unknown_unless_they_have_a_rule) {
   const auto registered = register_op("flopmeter_test::twice",
                                       [](const OpCall&) { return std::optional<Flops>(Flops{1}); });
