@@ -74,6 +74,8 @@ void DeviceSteps::start(bool continues) noexcept {
   delay_ = delayed_ = 0;
   recording_ = true;
   has_collectives_ = false;
+  fetched_ = other_stream_waits_ = false;
+  forwards_ = backwards_ = 0;
   if (continues && last_end_) {
     first_ = *last_end_;
     complete_ = true;
@@ -93,11 +95,24 @@ void DeviceSteps::mark_phase(Phase phase, bool ends) noexcept {
   if (!complete_ || (only_boundaries_ && !ends)) return;
   DeviceMark& last = at(end_ - 1).mark;
   const bool is_begin = end_ - 1 == first_;  // which cannot be the end of the record too
+  const bool saved = can_save_mark(phase) && !ends;
   if (last.kind == Kind::phase && !(ends && is_begin) && in_last_call_) {
     last.phase = phase;
   } else {
-    complete_ = add(Kind::phase, phase, true);
+    complete_ = add(saved ? Kind::unrecorded_phase : Kind::phase, phase, !saved);
   }
+}
+
+/// The first micro-batch of a record has a mark where its forward pass begins.  Another one begins
+/// where its data or the copies of its data end, which have marks: what the device does in between
+/// counts as forward.  A tracker that does not see the end of backward ends it there, too.
+bool DeviceSteps::can_save_mark(Phase phase) noexcept {
+  const Phase before = std::exchange(phase_, phase);
+  if (before == Phase::data) fetched_ = true;
+  if (phase == Phase::other) return before == Phase::backward && fetched_ && forwards_ > 0;
+  if (phase != Phase::forward) return false;
+  const bool is_first = forwards_++ == 0;
+  return std::exchange(fetched_, false) && !is_first;
 }
 
 /// Without the lock: the framework may wait for a thread that reports an event.
@@ -122,10 +137,13 @@ void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
   if (generation_ != fork_generation()) return;
   const std::lock_guard lock{mutex_};
   if (!recording_ || !complete_ || only_boundaries_) return;
+  if (event == DeviceEvent::collective_wait_end && std::exchange(other_stream_waits_, false))
+    return;
   bool timed = true;
   switch (event) {
     case DeviceEvent::backward_begin:
       has_collectives_ = timed = false;
+      ++backwards_;
       break;
     case DeviceEvent::collective:
       if (std::exchange(has_collectives_, true)) return;
@@ -135,6 +153,8 @@ void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
       if (!has_collectives_) return;
       break;
     case DeviceEvent::backward_end:
+      // Before the last micro-batch, backward lasts until the next one begins.
+      if (!has_collectives_ && backwards_ < expected_backwards_) return;
       break;
     case DeviceEvent::synchronization_end:
       timed = false;
@@ -145,8 +165,20 @@ void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
       return;
   }
   complete_ = add(static_cast<Kind>(static_cast<int>(event) + 1), {}, timed);
-  if (complete_) at(end_ - 1).mark.bytes = bytes;
   in_last_call_ = false;
+  if (!complete_) return;
+  at(end_ - 1).mark.bytes = bytes;
+  if (event == DeviceEvent::collective_wait_begin) drop_wait_of_other_stream();
+}
+
+/// The step does not wait while another stream does, as those of FSDP.
+void DeviceSteps::drop_wait_of_other_stream() noexcept {
+  Entry& entry = at(end_ - 1);
+  if (entry.event == nullptr || entry.mark.stream == at(first_).mark.stream) return;
+  device_->release(std::exchange(entry.event, nullptr));
+  --end_;
+  --events_;
+  other_stream_waits_ = true;
 }
 
 DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
@@ -157,6 +189,7 @@ DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
   if (recording_ && complete_) last_end_ = end_ - 1;
   timed = timed && recording_ && complete_;
   recording_ = false;
+  if (backwards_ > 0) expected_backwards_ = backwards_;
   if (waiting_ == most_waiting) return Fate::untimed;
   if (!timed && waiting_ == 0) return Fate::untimed;
   Waiting& waiting = waiting_slots_[(first_waiting_ + waiting_) % most_waiting];
@@ -201,11 +234,13 @@ void DeviceSteps::keep_budget(const std::optional<DeviceTimes>& times) noexcept 
 /// Ties the clocks of host and device to each other.
 void DeviceSteps::anchor() noexcept {
   const std::int64_t now = clock_.monotonic();
-  if (offset_ns_ && now - anchored_ns_ < anchor_interval_ns) return;
+  if (now < next_anchor_ns_) return;
   DeviceClock::Anchor anchor;
-  if (!device_->anchor(anchor)) return;
+  const bool found = device_->anchor(anchor);
+  next_anchor_ns_ = now + (found ? anchor_interval_ns : next_try_ns);
+  if (!found) return;
+  if (!offset_ns_) least_lag_ns_.reset();
   offset_ns_ = anchor.host_ns - anchor.device_ns;
-  anchored_ns_ = now;
 }
 
 void DeviceSteps::read() noexcept {
@@ -231,8 +266,11 @@ void DeviceSteps::read_one(Entry& entry, DeviceClock::Reading& reading) noexcept
   entry.event = nullptr;
   if (reading == DeviceClock::Reading::failed) return;
   mark.timed = true;
-  if (!offset_ns_) return;
-  mark.lag_ns = mark.device_ns + *offset_ns_ - mark.host_ns;
+  // Without an anchor, the mark that the device reached soonest stands for an empty queue: lags are
+  // then too short, and upper bounds of the idle time stay right.
+  const std::int64_t difference = mark.device_ns - mark.host_ns;
+  if (!offset_ns_) least_offset_ns_ = std::min(least_offset_ns_.value_or(difference), difference);
+  mark.lag_ns = difference + (offset_ns_ ? *offset_ns_ : -*least_offset_ns_);
   least_lag_ns_ = std::min(least_lag_ns_.value_or(*mark.lag_ns), *mark.lag_ns);
 }
 

@@ -89,11 +89,14 @@ class DeviceSteps final : public DeviceListener {
   [[nodiscard]] std::int64_t cost_ns() const noexcept { return cost_ns_; }
 
  private:
-  static constexpr std::uint64_t most_marks = 1024;
-  static constexpr std::size_t most_waiting = 64;
+  /// A step of a few launches, such as one that replays a graph, may be enqueued long before it
+  /// runs.
+  static constexpr std::uint64_t most_marks = 4096;
+  static constexpr std::size_t most_waiting = 256;
   /// Copies, synchronizations, and waits of one record: a checkpoint may copy a thousand tensors.
   static constexpr int most_events = 64;
   static constexpr std::int64_t anchor_interval_ns = 1'000'000'000;
+  static constexpr std::int64_t next_try_ns = 50'000'000;  ///< after an anchor that took too long
   /// Records over which the cost of marks is compared with the budget.
   static constexpr int cost_records = 8;
 
@@ -116,6 +119,8 @@ class DeviceSteps final : public DeviceListener {
   void stop() noexcept;
   void mark_phase(Phase phase, bool ends) noexcept;
   void fill_queue() noexcept;
+  [[nodiscard]] bool can_save_mark(Phase phase) noexcept;
+  void drop_wait_of_other_stream() noexcept;
   void keep_budget(const std::optional<DeviceTimes>& times) noexcept;
   bool add(DeviceMark::Kind kind, Phase phase, bool timed) noexcept;
   void read() noexcept;
@@ -154,8 +159,14 @@ class DeviceSteps final : public DeviceListener {
   int records_ = 0;
   double delay_ = 0;  ///< that the forward pass will begin with
   double delayed_ = 0;
-  bool in_last_call_ = false;     ///< the last mark was recorded in this call
-  bool has_collectives_ = false;  ///< since the open record or the last backward pass began
+  bool in_last_call_ = false;        ///< the last mark was recorded in this call
+  bool has_collectives_ = false;     ///< since the open record or the last backward pass began
+  bool other_stream_waits_ = false;  ///< for a collective
+  Phase phase_ = Phase::other;       ///< of the last mark of a phase
+  bool fetched_ = false;             ///< since the last forward pass began
+  int forwards_ = 0;                 ///< passes of the open record
+  int backwards_ = 0;
+  int expected_backwards_ = 1;  ///< as many as the last record with one had
 
   std::vector<Waiting> waiting_slots_;
   std::size_t first_waiting_ = 0;
@@ -165,7 +176,8 @@ class DeviceSteps final : public DeviceListener {
   CopyTimes copy_times_;
 
   std::optional<std::int64_t> offset_ns_;  ///< host clock minus device clock
-  std::int64_t anchored_ns_ = 0;
+  std::int64_t next_anchor_ns_ = 0;
+  std::optional<std::int64_t> least_offset_ns_;  ///< of any mark, while no anchor is known
   std::optional<std::int64_t> least_lag_ns_;
 };
 

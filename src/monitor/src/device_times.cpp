@@ -129,7 +129,10 @@ class Sums {
     switch (mark.kind) {
       case Kind::phase:
         if (!mark.timed || mark.stream != stream_) phases_unknown_ = true;
+        [[fallthrough]];
+      case Kind::unrecorded_phase:
         if (mark.phase == Phase::forward) backward_over_ = false;
+        if (mark.phase == Phase::data) backward_over_ = true;
         if (mark.phase == Phase::forward) in_pass_ = true;
         if (mark.phase == Phase::optimizer || mark.phase == Phase::data) in_pass_ = false;
         marked_phase_ = mark.phase;

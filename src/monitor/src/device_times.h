@@ -28,6 +28,7 @@ struct DeviceMark {
     backward_begin,
     graph_end,
     backward_end,
+    unrecorded_phase,  ///< a phase begins; no event was spent on it
   };
   Kind kind = Kind::phase;
   Phase phase = Phase::other;  ///< that follows

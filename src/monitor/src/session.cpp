@@ -239,7 +239,8 @@ void Monitor::Session::handle(Slot& slot, std::int64_t now_ns) {
   record.writer_seconds =
       Seconds{static_cast<double>(std::max<std::int64_t>(cpu - cpu_ns_, 0)) / 1e9};
   cpu_ns_ = cpu;
-  sinks_.write(record, now_ns);
+  const bool has_backlog = ring_.size() > ring_.capacity() / (sinks_.is_merging() ? 8 : 2);
+  sinks_.write(record, now_ns, has_backlog);
   failed_writes_.store(sinks_.failures(), std::memory_order_relaxed);
   {
     const std::lock_guard lock{mutex_};
@@ -262,8 +263,10 @@ void Monitor::Session::restore_directory() {
 void Monitor::Session::warn_about_dropped_records() {
   const auto dropped = recorder_.dropped();
   if (dropped == 0 || std::exchange(warned_dropped_, true)) return;
+  const double seconds = static_cast<double>(monotonic_nanoseconds() - started_ns_) / 1e9;
   note(std::to_string(dropped) + " of " + std::to_string(recorder_.steps()) +
-       " records were dropped: steps end faster than records are written; MFU is of the others");
+       " records were dropped: " + si(static_cast<double>(recorder_.steps()) / seconds) +
+       " steps per second end faster than records are written; MFU is of the others");
 }
 
 void Monitor::Session::drain(std::int64_t now_ns) {
@@ -275,12 +278,14 @@ void Monitor::Session::drain(std::int64_t now_ns) {
     }
     ring_.pop();
   }
+  if (!left_alone_) sinks_.write_merged(now_ns);
   if (!left_alone_) if_possible([&] { warn_about_dropped_records(); });
 }
 
 void Monitor::Session::run() noexcept {
   pthread_setname_np(pthread_self(), "flopmeter");
   static_cast<void>(setpriority(PRIO_PROCESS, 0, niceness));  // of this thread only
+  started_ns_ = monotonic_nanoseconds();
   cpu_ns_ = thread_cpu_nanoseconds();
   std::int64_t flushed_ns = 0;
   bool stop = false;

@@ -92,6 +92,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   SinkDriver sinks_;
   ProcessSampler sampler_;
   std::optional<ProfileWriter> profiles_;
+  std::int64_t started_ns_ = 0;
   std::int64_t drained_ns_ = 0;
   std::int64_t cpu_ns_ = 0;
   bool has_metadata_ = false;  ///< run.json was written

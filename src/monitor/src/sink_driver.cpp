@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sink_driver.h"
 
+#include <flopmeter/core/step_fields.h>
+
 #include <algorithm>
 #include <exception>
 
@@ -9,6 +11,7 @@ namespace {
 
 constexpr std::int64_t first_pause_ns = 1'000'000'000;
 constexpr std::int64_t longest_pause_ns = 60'000'000'000;
+constexpr int most_merged_steps = 100;
 
 }  // namespace
 
@@ -44,7 +47,22 @@ void SinkDriver::attempt(Entry& entry, std::int64_t now_ns, Call&& call) noexcep
   }
 }
 
-void SinkDriver::write(const StepRecord& record, std::int64_t now_ns) noexcept {
+void SinkDriver::write(const StepRecord& record, std::int64_t now_ns, bool may_wait) {
+  if (may_wait && merged_ && merged_->steps < most_merged_steps && merge(*merged_, record)) return;
+  write_merged(now_ns);
+  if (may_wait) {
+    merged_ = record;
+  } else {
+    write_now(record, now_ns);
+  }
+}
+
+void SinkDriver::write_merged(std::int64_t now_ns) noexcept {
+  if (merged_) write_now(*merged_, now_ns);
+  merged_.reset();
+}
+
+void SinkDriver::write_now(const StepRecord& record, std::int64_t now_ns) noexcept {
   for (Entry& entry : entries_)
     attempt(entry, now_ns, [&](Sink& sink) { return sink.write(record); });
 }

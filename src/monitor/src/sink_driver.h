@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,11 @@ class SinkDriver {
     entries_.push_back({std::move(name), std::move(sink)});
   }
 
-  void write(const StepRecord& record, std::int64_t now_ns) noexcept;
+  /// With `may_wait`, steps of the same kind share a record: one write for many steps keeps up with
+  /// any loop.  write_merged() writes a record that waits for more steps.
+  void write(const StepRecord& record, std::int64_t now_ns, bool may_wait);
+  void write_merged(std::int64_t now_ns) noexcept;
+  [[nodiscard]] bool is_merging() const { return merged_.has_value(); }
   void flush(std::int64_t now_ns) noexcept;
   void found(const std::vector<Finding>& findings, std::int64_t now_ns) noexcept;
   void finish(const std::vector<Finding>& findings) noexcept;
@@ -43,10 +48,12 @@ class SinkDriver {
   };
   template <class Call>
   void attempt(Entry& entry, std::int64_t now_ns, Call&& call) noexcept;
+  void write_now(const StepRecord& record, std::int64_t now_ns) noexcept;
   void failed(Entry& entry, std::int64_t now_ns, std::string_view why) noexcept;
 
   Report report_;
   std::vector<Entry> entries_;
+  std::optional<StepRecord> merged_;
   std::uint64_t failures_ = 0;
 };
 

@@ -39,6 +39,7 @@ class ScriptedDevice final : public DeviceClock {
   }
   void release(void* /*event*/) noexcept override { --recorded; }
   bool anchor(Anchor& anchor) noexcept override {
+    if (!has_anchors) return false;
     anchor = {.host_ns = host_time, .device_ns = host_time - clock_difference};
     return true;
   }
@@ -54,6 +55,7 @@ class ScriptedDevice final : public DeviceClock {
   State state = State::ready;
   bool capturing = false;
   bool fails = false;
+  bool has_anchors = true;
   std::int64_t stream = 0;
   std::int64_t tail = 0;
   std::int64_t clock_difference = 12345 * ms;
@@ -106,6 +108,29 @@ class DeviceStepsTest : public ::testing::Test {
     device.work(10 * ms, ms);
     phase(Phase::backward);
     device.work(20 * ms, ms);
+    end(step);
+  }
+  /// A step of micro-batches, each with 10 ms of forward and 20 ms of backward.
+  void accumulating_step(std::int64_t step, int micro_batches) {
+    begin();
+    for (int i = 0; i < micro_batches; ++i) {
+      phase(Phase::data);
+      host_time += ms / 10;
+      phase(i == 0 ? Phase::other : Phase::backward);  // as a tracker that does not see its end
+      steps.on(DeviceEvent::copy_begin, 100);
+      device.work(5 * ms, ms);
+      steps.on(DeviceEvent::copy_end, 0);
+      steps.new_call();
+      if (i > 0) steps.switch_phase(Phase::other);
+      steps.switch_phase(Phase::forward);
+      device.work(10 * ms, ms);
+      phase(Phase::backward);
+      steps.on(DeviceEvent::backward_begin, 0);
+      device.work(20 * ms, ms);
+      steps.on(DeviceEvent::backward_end, 0);
+    }
+    phase(Phase::optimizer);
+    device.work(2 * ms, ms);
     end(step);
   }
   double phase_of(std::size_t at, Phase phase) {
@@ -266,7 +291,7 @@ TEST_F(DeviceStepsTest, an_event_that_cannot_be_read_ends_device_time) {
 }
 
 TEST_F(DeviceStepsTest, a_host_that_runs_far_ahead_publishes_records_without_times) {
-  for (int i = 0; i < 70; ++i) {
+  for (int i = 0; i < 300; ++i) {
     begin();
     device.work(1000 * ms, ms);
     end(i);
@@ -351,6 +376,35 @@ TEST_F(DeviceStepsTest, a_step_takes_few_events) {
   phase(Phase::other);
   steps.end();
   EXPECT_EQ(device.recorded, 6);
+}
+
+TEST_F(DeviceStepsTest, an_additional_micro_batch_takes_three_events_and_two_for_its_copy) {
+  std::vector<std::size_t> counts;
+  for (const int micro_batches : {1, 1, 4, 4, 4}) {
+    const std::size_t before = device.events.size();
+    accumulating_step(static_cast<std::int64_t>(counts.size()), micro_batches);
+    counts.push_back(device.events.size() - before);
+  }
+  EXPECT_EQ(counts[4], counts[1] + 3 * (3 + 2));
+  host_time += 10'000 * ms;
+  poll();
+  for (const std::size_t step : {3U, 4U}) {
+    EXPECT_NEAR(phase_of(step, Phase::forward), 0.040, 1e-5);
+    EXPECT_NEAR(phase_of(step, Phase::backward), 0.080, 1e-5);
+    EXPECT_NEAR(phase_of(step, Phase::optimizer), 0.002, 1e-5);
+    EXPECT_NEAR(published[step].times->exposed_copy->value, 0.020, 1e-5);
+  }
+}
+
+TEST_F(DeviceStepsTest, without_anchors_the_shortest_lag_stands_for_an_empty_queue) {
+  device.has_anchors = false;
+  for (int i = 0; i < 4; ++i) plain_step(i);
+  host_time += 1000 * ms;
+  poll();
+  for (std::size_t i = 1; i < 4; ++i) {
+    EXPECT_NEAR(published[i].times->idle->max.value, 0, 1e-5);
+    EXPECT_NEAR(published[i].times->lag->value, 0.027 * static_cast<double>(i + 1), 0.002);
+  }
 }
 
 }  // namespace

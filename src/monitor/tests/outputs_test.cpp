@@ -3,6 +3,7 @@
 // Stalled, failing and killed outputs: the run goes on, and what was written can be read.
 #include "reliability.h"
 
+#include <flopmeter/core/step_totals.h>
 #include <flopmeter/runstore/run_directory.h>
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <csignal>
 #include <filesystem>
 #include <mutex>
@@ -113,6 +115,58 @@ TEST(Outputs, an_exception_of_a_sink_is_counted_and_logged_once) {
   EXPECT_EQ(monitor->status().failed_writes, 50U);
   EXPECT_EQ(read_records(directory).size(), 50U);
   EXPECT_EQ(read_records(directory).back()["failed_writes"], 49);
+}
+
+/// Blocks the first write until it is released; counts writes and steps.
+class GatedSink final : public Sink {
+ public:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_open = false;
+    int writes = 0;
+    StepTotals totals;
+  };
+  explicit GatedSink(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  Result<void> write(const StepRecord& record) override {
+    std::unique_lock lock{state_->mutex};
+    state_->changed.wait(lock, [this] { return state_->is_open; });
+    ++state_->writes;
+    state_->totals.add(record);
+    return {};
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+TEST(Outputs, steps_that_end_faster_than_records_are_written_share_records) {
+  TemporaryDirectory directory;
+  Connections connections;
+  const auto state = std::make_shared<GatedSink::State>();
+  connections.sinks.push_back(std::make_unique<GatedSink>(state));
+  connections.warn = [](const std::string&) {};
+  auto monitor = Monitor::start(negative(directory), std::move(connections));
+  constexpr int steps = 1900;  // fewer than the ring holds
+  for (int i = 0; i < steps; ++i) six_phases(*monitor);
+  {
+    const std::lock_guard lock{state->mutex};
+    state->is_open = true;
+    state->changed.notify_all();
+  }
+  monitor->finish();
+  EXPECT_EQ(monitor->status().dropped, 0U);
+  EXPECT_EQ(monitor->status().written, steps);
+  EXPECT_LT(state->writes, steps / 2);
+  EXPECT_EQ(state->totals.steps, steps);
+  EXPECT_EQ(state->totals.tokens.amount, 8192 * steps);
+  int stored = 0;
+  for (const Json& record : read_records(directory)) {
+    stored += record["steps"].get<int>();
+    EXPECT_EQ(record["tokens"], 8192 * record["steps"].get<int>());
+  }
+  EXPECT_EQ(stored, steps);
 }
 
 /// Takes some 3,000 records per second.
