@@ -145,13 +145,13 @@ std::string world_text(const MergedRun& merged) {
   table.row({"steps",
              grouped(totals.complete_steps) + " complete, " + grouped(totals.incomplete_steps) +
                  " incomplete"});
-  table.row({"MFU", text_or_unknown(totals.mfu, percent)});
+  table.row({"MFU", text_or_unknown(merged.world.mfu(), percent)});
   table.row({whole ? "model FLOPs" : "model FLOPs (reported ranks)",
              flops(whole ? totals.model_flops : totals.reported_model_flops)});
   table.row({whole ? "hardware FLOPs" : "hardware FLOPs (reported ranks)",
              flops(whole ? totals.hardware_flops : totals.reported_hardware_flops)});
   table.row({"tokens", count(totals.tokens)});
-  table.row({"tokens/s", text_or_unknown(totals.tokens_per_second, si)});
+  table.row({"tokens/s", text_or_unknown(merged.world.tokens_per_second(), si)});
   for (std::size_t i = 1; i < merged.starts.size(); ++i)
     table.row({"restart",
                merged.starts[i].stamp + " with " + std::to_string(merged.starts[i].world_size) +

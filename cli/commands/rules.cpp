@@ -3,6 +3,7 @@
 
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/rule.h>
+#include <flopmeter/trace/trace_report.h>
 
 namespace flopmeter {
 namespace {
@@ -23,6 +24,10 @@ std::vector<CatalogRow> rows() {
     all.push_back({std::string{rule->name},
                    {{"condition", std::string{rule->help}},
                     {"recommendation", example_recommendation(*rule)}}});
+  for (const TraceRule& rule : trace_rules())
+    all.push_back({std::string{rule.name},
+                   {{"condition", "in a trace: " + std::string{rule.help}},
+                    {"recommendation", std::string{rule.recommendation}}}});
   return all;
 }
 

@@ -161,6 +161,11 @@ MergedRun merge_ranks(const RunDirectory& run, const MergeOptions& options) {
   judge(merged);
   merged.steps = world.steps();
   merged.totals = world.totals();
+  std::vector<StepTotals> written;
+  for (const RankSummary& rank : merged.ranks) {
+    if (rank.totals.steps > 0) written.push_back(rank.totals);
+  }
+  merged.world = StepTotals::of_ranks(written);
   merged.notes = world.notes();
   return merged;
 }

@@ -19,7 +19,8 @@ void write_spread(JsonWriter& json, std::string_view name, const Spread& spread)
       .end_object();
 }
 
-void write_totals(JsonWriter& json, const WorldTotals& totals) {
+void write_totals(JsonWriter& json, const MergedRun& merged) {
+  const WorldTotals& totals = merged.totals;
   json.key("totals")
       .begin_object()
       .field("complete_steps", totals.complete_steps)
@@ -30,11 +31,11 @@ void write_totals(JsonWriter& json, const WorldTotals& totals) {
       .field("reported_hardware_flops", totals.reported_hardware_flops)
       .field("tokens", totals.tokens)
       .field("samples", totals.samples)
-      .field("seconds", totals.seconds)
-      .field("mfu", totals.mfu)
-      .field("hfu", totals.hfu)
-      .field("tokens_per_second", totals.tokens_per_second)
-      .field("samples_per_second", totals.samples_per_second)
+      .field("seconds", merged.world.seconds)
+      .field("mfu", merged.world.mfu())
+      .field("hfu", merged.world.hfu())
+      .field("tokens_per_second", merged.world.tokens_per_second())
+      .field("samples_per_second", merged.world.samples_per_second())
       .end_object();
 }
 
@@ -72,7 +73,7 @@ void write_json(JsonWriter& json, const MergedRun& merged) {
       .field("schema", "flopmeter.ranks/1")
       .field("world_size", merged.world_size)
       .field("window_steps", merged.window_steps);
-  write_totals(json, merged.totals);
+  write_totals(json, merged);
   const auto list = [&](std::string_view name, const auto& values) {
     json.key(name).begin_array();
     for (const auto& value : values) json.value(value);

@@ -21,7 +21,8 @@ void RankComparison::add(const StepRecord& record) {
   if (steps_.size() >= kept_steps && record.step < steps_.begin()->first) return;
   const auto& waited = record.phases[static_cast<std::size_t>(Phase::communication)];
   steps_[record.step].emplace_back(
-      record.rank, static_cast<float>((record.step_seconds - waited.value_or(Seconds{})).value));
+      record.rank,
+      static_cast<float>((record.step_seconds - waited.value_or(Seconds{})).value / record.steps));
   if (steps_.size() > kept_steps) steps_.erase(steps_.begin());
 }
 

@@ -18,7 +18,7 @@ void WindowSums::add(const StepRecord& record) {
   const auto [at, fresh] = windows_.try_emplace(index);
   RankWindow& window = at->second;
   window.index = index;
-  ++window.steps;
+  window.steps += record.steps;
   window.seconds += record.step_seconds.value;
   // A window has only the values that all its steps have.
   const auto sum = [fresh = fresh](std::optional<double>& total, std::optional<double> part) {

@@ -58,13 +58,19 @@ class CostModel {
  public:
   explicit CostModel(std::unique_ptr<FlopEstimator> estimator) : estimator_(std::move(estimator)) {}
 
-  /// The record's rank's part of the FLOPs; empty if the batch is unknown.
+  /// The record's rank's part of the FLOPs of all its steps; empty if the batch is unknown.
   std::optional<FlopEstimate> flop_cost(const StepRecord& record) {
     if (!record.batch.known()) return std::nullopt;
     const auto [entry, is_new] = known_.try_emplace(record.batch.signature());
     if (is_new) entry->second = estimator_->estimate(record.batch.batch());
     if (!entry->second) return std::nullopt;
-    return share_of(*entry->second, record.world_size, record.data_parallel, record.rank);
+    FlopEstimate flops =
+        share_of(*entry->second, record.world_size, record.data_parallel, record.rank);
+    for (std::size_t i = 0; i < dtype_count; ++i) {
+      flops.model[i] *= static_cast<std::uint64_t>(record.steps);
+      flops.hardware[i] *= static_cast<std::uint64_t>(record.steps);
+    }
+    return flops;
   }
 
  private:

@@ -68,7 +68,7 @@ StepTotals totals_of(const RunDirectory& run,
     for (all.emplace_back(); const StepRecord& record : read_window(run, rank, *steps, true))
       all.back().add(record);
   }
-  return all.size() == 1 ? all.front() : StepTotals::of_ranks(all);
+  return StepTotals::of_ranks(all);
 }
 
 /// Profiles of an earlier part of a long run do not describe the window, unless it has none.

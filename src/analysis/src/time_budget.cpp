@@ -135,16 +135,19 @@ class BudgetBuilder {
     const double free = std::max(totals_.seconds - useful_, 0.0);
     const double lost = idle + copies + communication;
     const double fit = lost > free ? free / lost : 1;
-    // The rest is idle time in blocking copies.
-    const double parts = (sane(device.idle_data) + sane(device.idle_synchronization) +
-                          sane(device.idle_loop) + sane(device.idle_launch)) *
-                         scale;
-    const double part = parts > 0 ? std::min(1.0, idle / parts) * scale * fit : 0;
+    // While the host launches, kernels run: that part is the loosest upper bound, and is what
+    // the others leave.  The rest is idle time in blocking copies.
+    const double firm =
+        (sane(device.idle_data) + sane(device.idle_synchronization) + sane(device.idle_loop)) *
+        scale;
+    const double part = firm > 0 ? std::min(1.0, idle / firm) * scale * fit : 0;
+    const double left = std::max(idle - firm, 0.0);
+    const double launching = std::min(sane(device.idle_launch) * scale, left);
     split_data(sane(device.idle_data) * part);
     give(causes::synchronization,
-         sane(device.idle_synchronization) * part + std::max(idle - parts, 0.0) * fit);
+         sane(device.idle_synchronization) * part + (left - launching) * fit);
     give(causes::loop, sane(device.idle_loop) * part);
-    give(causes::launch_overhead, sane(device.idle_launch) * part);
+    give(causes::launch_overhead, launching * fit);
     give(causes::host_to_device, copies * fit);
     split_communication(communication * fit);
     const double busy = totals_.seconds - lost * fit;

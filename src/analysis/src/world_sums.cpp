@@ -56,24 +56,12 @@ void WorldSums::add(const StepRecord& record, int rank) {
   step.world_size = record.world_size;
   step.time_unix = record.time_unix;
   step.data_parallel = std::max(1, record.data_parallel);
-  step.devices += record.devices;
-  const double device_seconds = record.step_seconds.value * record.devices;
   const WideInt replicated = record.replicated_flops.value_or(Flops{}).value;
   if (record.model_flops) step.model.add(record.model_flops->value - replicated);
   if (record.hardware_flops) step.hardware.add(record.hardware_flops->value);
   if (record.tokens) step.tokens.add(*record.tokens);
   if (record.samples) step.samples.add(*record.samples);
-  if (record.mfu && record.model_flops) {
-    const auto own = static_cast<double>(record.model_flops->value);
-    const double share = own > 0 ? 1 - static_cast<double>(replicated) / own : 1;
-    step.ideal_model += *record.mfu * device_seconds * share;
-    ++step.mfu_ranks;
-    step.mfu.add(*record.mfu, rank);
-  }
-  if (record.hfu) {
-    step.ideal_hardware += *record.hfu * device_seconds;
-    ++step.hfu_ranks;
-  }
+  if (record.mfu) step.mfu.add(*record.mfu, rank);
   step.seconds.add(record.step_seconds.value, rank);
 }
 
@@ -105,19 +93,9 @@ WorldTotals WorldSums::totals() const {
   Total<Flops> hardware;
   Total<std::int64_t> tokens;
   Total<std::int64_t> samples;
-  double ideal_model = 0;
-  double ideal_hardware = 0;
-  double device_seconds = 0;
-  bool mfu = true;
-  bool hfu = true;
   for (const auto& [number, step] : steps_) {
     reported_model.add(step.reported(step.model));
     reported_hardware.add(step.reported(step.hardware));
-    device_seconds += step.seconds.most * step.devices;
-    ideal_model += step.ideal_model;
-    ideal_hardware += step.ideal_hardware;
-    mfu = mfu && step.mfu_ranks == step.ranks;
-    hfu = hfu && step.hfu_ranks == step.ranks;
     if (!step.complete()) {
       ++totals.incomplete_steps;
       continue;
@@ -127,7 +105,6 @@ WorldTotals WorldSums::totals() const {
     hardware.add(step.flops(step.hardware));
     tokens.add(step.each_once(step.tokens));
     samples.add(step.each_once(step.samples));
-    totals.seconds += step.seconds.most;
   }
   totals.model_flops = model.value();
   totals.hardware_flops = hardware.value();
@@ -135,17 +112,6 @@ WorldTotals WorldSums::totals() const {
   totals.reported_hardware_flops = reported_hardware.value();
   totals.tokens = tokens.value();
   totals.samples = samples.value();
-  if (device_seconds > 0) {
-    if (mfu) totals.mfu = ideal_model / device_seconds;
-    if (hfu) totals.hfu = ideal_hardware / device_seconds;
-  }
-  const auto rate = [&](const std::optional<std::int64_t>& amount) {
-    return amount && totals.seconds > 0
-               ? std::optional{static_cast<double>(*amount) / totals.seconds}
-               : std::nullopt;
-  };
-  totals.tokens_per_second = rate(totals.tokens);
-  totals.samples_per_second = rate(totals.samples);
   return totals;
 }
 

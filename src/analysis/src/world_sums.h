@@ -34,12 +34,7 @@ class WorldSums {
     std::int32_t world_size = 1;
     double time_unix = 0;  ///< of one of them
     std::int32_t data_parallel = 1;
-    std::int32_t devices = 0;
     Sum model, hardware, tokens, samples;
-    double ideal_model = 0;  ///< seconds that the FLOPs need at peak
-    double ideal_hardware = 0;
-    std::int32_t mfu_ranks = 0;
-    std::int32_t hfu_ranks = 0;
     Spread seconds;
     Spread mfu;
 

@@ -67,8 +67,8 @@ struct Start {
   int ranks = 0;  ///< that wrote records
 };
 
-/// The world over the whole run.  Sums are of complete steps; where ranks are missing from all of
-/// them, only what the others did is known.
+/// Counts of the world over the whole run.  Sums are of complete steps; if ranks are missing from
+/// all of them, only what the others did is known.
 struct WorldTotals {
   std::int64_t complete_steps = 0;
   std::int64_t incomplete_steps = 0;  ///< that not all ranks wrote: not in the sums
@@ -78,11 +78,6 @@ struct WorldTotals {
   std::optional<std::int64_t> samples{};
   std::optional<Flops> reported_model_flops{};  ///< of all steps, by the ranks that wrote them
   std::optional<Flops> reported_hardware_flops{};
-  double seconds = 0;           ///< of the slowest rank in each complete step
-  std::optional<double> mfu{};  ///< of the ranks that wrote each step, at the slowest one's time
-  std::optional<double> hfu{};
-  std::optional<double> tokens_per_second{};
-  std::optional<double> samples_per_second{};
 };
 
 struct MergedRun {
@@ -94,6 +89,7 @@ struct MergedRun {
   std::vector<Start> starts;
   std::vector<WorldStep> steps;  ///< in order
   WorldTotals totals;
+  StepTotals world;                          ///< of the ranks that wrote records: MFU, rates, time
   std::vector<std::string> missing_signals;  ///< for the search for stragglers
   std::vector<std::string> notes;            ///< what the totals exclude, with the reason
 };

@@ -16,7 +16,7 @@ namespace flopmeter {
 /// Work of one rank in a window of successive steps.
 struct RankWindow {
   std::int64_t index = 0;  ///< first step of the window, over its length
-  std::int32_t steps = 0;
+  double steps = 0;        ///< a double: no claim of a damaged record overflows it
   double seconds = 0;
   std::optional<double> flops{};         ///< of the model; empty if those of a step are unknown
   std::optional<double> waited{};        ///< seconds in collectives that nothing hid
