@@ -101,7 +101,7 @@ def memory_limit(command, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--megabytes", type=int, nargs="*", default=[30, 90, 1000], help="sizes of the plain JSON")
-    parser.add_argument("--growth", type=int, nargs="*", default=[10, 2000], help="sizes for flopmeter alone, on one thread")
+    parser.add_argument("--growth", type=int, nargs="*", default=[10, 100, 500, 2000], help="sizes for flopmeter alone, on one thread")
     parser.add_argument("--no-hta", action="store_true")
     arguments = parser.parse_args()
     folder = ROOT / "build" / "bench-trace"

@@ -4,6 +4,7 @@
 #include "trace_argument.h"
 
 #include <algorithm>
+#include <map>
 
 namespace flopmeter {
 namespace {
@@ -102,6 +103,21 @@ void divide(TimeBudget& sum, std::int64_t ranks) {
   sum.lines.front().nanoseconds += rest;
 }
 
+/// Keeps the largest finding of each rule, with the number of ranks that have it.
+void list_rules_once(std::vector<Finding>& findings) {
+  std::map<std::string, int> ranks;
+  for (const Finding& finding : findings) ++ranks[finding.rule];
+  std::vector<Finding> largest;
+  for (Finding& finding : findings) {
+    int& count = ranks[finding.rule];
+    if (count == 0) continue;  // listed
+    if (count > 1) finding.evidence += "; " + std::to_string(count) + " ranks have this finding";
+    count = 0;
+    largest.push_back(std::move(finding));
+  }
+  findings = std::move(largest);
+}
+
 }  // namespace
 
 Diagnosis diagnose_trace(const TraceReport& report) {
@@ -122,10 +138,9 @@ Diagnosis diagnose_trace(const TraceReport& report) {
     }
   }
   divide(result.budget, ranks);
-  if (!totals.empty())
-    result.totals = totals.size() == 1 ? totals.front() : StepTotals::of_ranks(totals);
-  for (const DeviceReport& rank : report.ranks)
-    result.findings.insert(result.findings.end(), rank.findings.begin(), rank.findings.end());
+  if (!totals.empty()) result.totals = StepTotals::of_ranks(totals);
+  for (const DeviceReport& rank : report.ranks) add_findings(result.findings, rank.findings);
+  list_rules_once(result.findings);
   return result;
 }
 

@@ -128,6 +128,26 @@ std::string module_table(const DeviceReport& report) {
   return "largest modules of the trace, without the modules inside them\n" + table.text();
 }
 
+std::string other_work_table(const DeviceReport& report) {
+  if (report.other_work.empty()) return {};
+  constexpr std::size_t most = 6;
+  Table table{"llrrrl"};
+  table.row(
+      {dim("category"), dim("process"), dim("events"), dim("busy"), dim("span"), dim("longest")});
+  for (std::size_t i = 0; i < std::min(report.other_work.size(), most); ++i) {
+    const OtherWork& work = report.other_work[i];
+    const UnsupportedOp& longest = work.longest.front();
+    table.row({printable(work.category),
+               printable(work.process),
+               grouped(work.events),
+               duration(seconds(work.busy)),
+               duration(seconds(work.span)),
+               printable(longest.op) + " (" + grouped(longest.calls) + ", " +
+                   duration(seconds(longest.time)) + ")"});
+  }
+  return "events of other accelerators\n" + table.text();
+}
+
 std::string collective_table(const DeviceReport& report) {
   if (report.collectives.empty()) return {};
   constexpr std::size_t most = 6;
@@ -179,8 +199,11 @@ std::string rank_text(const DeviceReport& report) {
     text += dim("   " + percent(*report.coverage) + " of the compute time has counted FLOPs");
   text += "\n\n";
   if (report.device_index) text += time_table(report) + "\n";
-  for (const std::string& part :
-       {step_table(report), op_table(report), module_table(report), collective_table(report)}) {
+  for (const std::string& part : {step_table(report),
+                                  op_table(report),
+                                  module_table(report),
+                                  collective_table(report),
+                                  other_work_table(report)}) {
     if (!part.empty()) text += part + "\n";
   }
   for (const std::string& note : report.notes) text += paragraph("note: ", note);

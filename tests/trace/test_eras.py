@@ -38,7 +38,7 @@ def test_every_era_gives_the_same_figures(era, tmp_path):
     assert all(share >= 0 for share in shares.values())
     assert shares.get("useful") == (pytest.approx(report["mfu"], abs=1e-6) if known else None)
     assert shares["communication"] == pytest.approx(2 * 100 / 1830)
-    assert "pageable_copies" in [finding["rule"] for finding in report["findings"]]
+    assert "host_to_device" in [finding["rule"] for finding in report["findings"]]
 
 
 def test_several_files_are_ranks_of_one_run(tmp_path):

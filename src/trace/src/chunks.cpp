@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <thread>
 
 namespace flopmeter {
@@ -26,8 +27,10 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 
 }  // namespace
 
-EventReader::EventReader(std::string_view text, const TraceReadOptions& options)
-    : text_(text), options_(options) {
+EventReader::EventReader(std::string_view text,
+                         const TraceReadOptions& options,
+                         const MappedMemory* memory)
+    : text_(text), options_(options), memory_(memory) {
   const std::size_t threads = thread_count(options, text.size());
   for (std::size_t i = 0; i < threads; ++i) stores_.push_back(std::make_unique<EventStore>());
 }
@@ -49,6 +52,9 @@ std::vector<EventReader::Chunk> EventReader::cut(std::size_t from) const {
 
 void EventReader::read_chunk(Chunk& chunk, std::size_t store) {
   chunk.store = store;
+  // Room for more operators than a chunk has: growing would copy, and unused pages cost nothing.
+  constexpr std::size_t shortest_operator = 128;
+  chunk.block.host_events.reserve((chunk.limit - chunk.start) / shortest_operator);
   JsonCursor cursor{text_, chunk.start};
   EventFields fields;
   while (!cursor.at_end()) {
@@ -72,13 +78,26 @@ void EventReader::read_chunk(Chunk& chunk, std::size_t store) {
 
 void EventReader::read_in_parallel(std::vector<Chunk>& chunks) {
   std::atomic<std::size_t> next = 0;
-  std::atomic<std::size_t> done = 0;
+  std::mutex guard;
+  std::size_t done = 0;
+  std::size_t released = 0;  // chunks
+  const auto finish = [&](Chunk& chunk) {
+    const std::lock_guard lock{guard};
+    chunk.done = true;
+    // A chunk that did not start where the one before it stopped is read again, and so may all
+    // chunks behind it be.
+    while (memory_ != nullptr && released < chunks.size() && chunks[released].done &&
+           (released == 0 || chunks[released].start == chunks[released - 1].stop)) {
+      const Chunk& read = chunks[released++];
+      memory_->release(text_.data() + read.start, text_.data() + std::min(read.limit, read.stop));
+    }
+    if (options_.progress)
+      options_.progress(static_cast<double>(++done) / static_cast<double>(chunks.size()));
+  };
   const auto work = [&](std::size_t store) {
     for (std::size_t i = next++; i < chunks.size(); i = next++) {
       read_chunk(chunks[i], store);
-      if (options_.progress) {
-        options_.progress(static_cast<double>(++done) / static_cast<double>(chunks.size()));
-      }
+      finish(chunks[i]);
     }
   };
   std::vector<std::jthread> threads;
@@ -133,7 +152,6 @@ void EventReader::finish(Trace& trace) {
   trace.device_events.reserve(device_events);
   trace.host_events.reserve(host_events);
 
-  std::map<std::string, std::int64_t> others;
   for (Chunk& chunk : chunks_) {
     const Renumbering& to = numbers[chunk.store];
     const auto rename = [&](TextId& id) {
@@ -151,16 +169,18 @@ void EventReader::finish(Trace& trace) {
     for (CollectiveArgs& args : chunk.block.collectives) {
       for (TextId* id : {&args.name, &args.dtype, &args.group}) rename(*id);
     }
+    for (OtherEvent& event : chunk.block.other_events) {
+      for (TextId* id : {&event.category, &event.process, &event.name}) rename(*id);
+    }
     append(trace.device_events, chunk.block.device_events);
     append(trace.host_events, chunk.block.host_events);
     append(trace.collectives, chunk.block.collectives);
+    append(trace.other_events, chunk.block.other_events);
     trace.events += chunk.block.events;
     trace.skipped_events += chunk.block.skipped;
     trace.has_shapes |= chunk.block.has_shapes;
-    for (const auto& [name, count] : chunk.block.other_categories) others[name] += count;
   }
   chunks_.clear();
-  for (const auto& [name, count] : others) trace.other_categories.push_back({name, count});
   trace.texts.reserve(texts.size());
   for (TextId id = 0; id < texts.size(); ++id) trace.texts.push_back(unescape_json(texts[id]));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "event_store.h"
+#include "input_file.h"
 #include "json_cursor.h"
 
 #include <flopmeter/trace/trace.h>
@@ -16,7 +17,8 @@ namespace flopmeter {
 
 class EventReader {
  public:
-  EventReader(std::string_view text, const TraceReadOptions& options);
+  /// If `memory` holds the text, its pages are released as soon as their events have been read.
+  EventReader(std::string_view text, const TraceReadOptions& options, const MappedMemory* memory);
 
   /// Reads the list at the cursor and moves behind it.  False if the text ends before the list
   /// does.
@@ -30,6 +32,7 @@ class EventReader {
     std::size_t start = 0;  ///< of its first event
     std::size_t limit = 0;  ///< events that start here or behind belong to the next chunk
     std::size_t stop = 0;   ///< where reading stopped
+    bool done = false;      ///< was read
     bool closed = false;    ///< the list ended in it
     std::size_t store = 0;  ///< whose tables number its texts
     EventBlock block;
@@ -38,10 +41,10 @@ class EventReader {
   [[nodiscard]] std::vector<Chunk> cut(std::size_t from) const;
   void read_in_parallel(std::vector<Chunk>& chunks);
   void read_chunk(Chunk& chunk, std::size_t store);
-  void report_progress(std::size_t bytes);
 
   std::string_view text_;
   const TraceReadOptions& options_;
+  const MappedMemory* memory_;
   std::vector<std::unique_ptr<EventStore>> stores_;  // one per thread
   std::vector<Chunk> chunks_;
 };

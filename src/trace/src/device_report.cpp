@@ -9,6 +9,7 @@
 #include "modules.h"
 #include "notes.h"
 #include "op_flops.h"
+#include "other_work.h"
 #include "profile.h"
 #include "step_records.h"
 #include "step_timeline.h"
@@ -159,6 +160,8 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
   const std::vector<std::int32_t> op_devices =
       devices_of_ops(trace, flops, work, devices.begin()->first);
 
+  const std::vector<OtherWork> other_work = summarize_other_work(trace);
+
   std::vector<DeviceReport> reports;
   for (const auto& [device, events] : devices) {
     DeviceReport report{.file = trace.file,
@@ -180,6 +183,7 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
         explain_gaps(trace, links, find_gaps(trace.device_events, events, first));
     report.idle = idle_within(gaps, report.span, report.split.idle);
     report.modules = times_by_module(trace, links, flops, events);
+    report.other_work = other_work;
     report.collectives = summarize_collectives(trace, events);
     report.collective_calls = list_collectives(trace, events);
 

@@ -18,8 +18,11 @@ struct EventFields {
       collective_sequence;
 };
 
-/// Reads the object at the cursor, arguments included.  Of a repeated key the last one counts.
-/// False if the text is damaged.
+/// Start of the names of Python functions that are the forward of a module.
+inline constexpr std::string_view module_prefix = "nn.Module: ";
+
+/// Reads the object at the cursor, arguments included, as far as it is needed.  Of a repeated key
+/// the last one counts.  False if the text is damaged.
 bool read_event(JsonCursor& cursor, EventFields& fields);
 
 /// Whether the text at `at` looks like the start of an event: an opening brace and a key that

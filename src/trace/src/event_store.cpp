@@ -102,10 +102,10 @@ void EventStore::add(const EventFields& fields, EventBlock& block) {
     add_host_event(fields, *host, block);
   } else if (const auto device = device_class(fields.category)) {
     add_device_event(fields, *device, block);
-  } else if (fields.name.starts_with("nn.Module: ")) {
+  } else if (fields.name.starts_with(module_prefix)) {
     add_host_event(fields, HostKind::annotation, block);
   } else if (!is_ignored(fields.category)) {
-    ++block.other_categories.try_emplace(std::string{fields.category}, 0).first->second;
+    add_other_event(fields, block);
   }
 }
 
@@ -193,6 +193,19 @@ void EventStore::add_host_event(const EventFields& fields, HostKind kind, EventB
     event.concrete = text_or_none(fields.concrete);
   }
   block.host_events.push_back(event);
+}
+
+void EventStore::add_other_event(const EventFields& fields, EventBlock& block) {
+  const auto times = times_of(fields);
+  if (!times) {
+    ++block.skipped;
+    return;
+  }
+  block.other_events.push_back({.start = times->start,
+                                .duration = times->duration,
+                                .category = texts_.id(fields.category),
+                                .process = texts_.id(fields.pid),
+                                .name = texts_.id(fields.name)});
 }
 
 std::uint32_t EventStore::thread_of(const EventFields& fields) {

@@ -8,7 +8,6 @@
 
 #include <flopmeter/trace/trace.h>
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,7 +21,7 @@ struct EventBlock {
   std::vector<DeviceEvent> device_events;
   std::vector<HostEvent> host_events;
   std::vector<CollectiveArgs> collectives;
-  std::map<std::string, std::int64_t, std::less<>> other_categories;
+  std::vector<OtherEvent> other_events;
   std::int64_t events = 0;
   std::int64_t skipped = 0;
   bool has_shapes = false;
@@ -40,6 +39,7 @@ class EventStore {
  private:
   void add_device_event(const EventFields& fields, DeviceClass kind, EventBlock& block);
   void add_host_event(const EventFields& fields, HostKind kind, EventBlock& block);
+  void add_other_event(const EventFields& fields, EventBlock& block);
   TextId text_or_none(std::string_view text) { return text.empty() ? no_text : texts_.id(text); }
   std::uint32_t thread_of(const EventFields& fields);
   bool has_flop_cost(TextId name);

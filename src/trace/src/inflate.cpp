@@ -7,6 +7,8 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -30,6 +32,23 @@ MappedMemory reserve_for(std::size_t size) {
   void* const address = mmap(
       nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return address == MAP_FAILED ? MappedMemory{} : MappedMemory{address, most};
+}
+
+/// The size of the inflated text modulo 2^32, as the last four bytes state it, if it is a usual
+/// one.
+std::size_t stated_size(std::string_view data) {
+  constexpr std::size_t usual_ratio = 64;
+  std::uint32_t size = 0;
+  if (data.size() < sizeof size) return 0;
+  std::memcpy(&size, data.data() + data.size() - sizeof size, sizeof size);
+  return size <= data.size() * usual_ratio ? size : 0;
+}
+
+/// Maps the first pages at once, which takes less time than a page fault for each.
+void populate(const MappedMemory& memory, std::size_t size) {
+#ifdef MADV_POPULATE_WRITE
+  madvise(memory.data(), std::min(size, memory.size()), MADV_POPULATE_WRITE);
+#endif
 }
 
 /// The size of all members together once inflated; empty if some member is damaged.
@@ -87,6 +106,7 @@ Result<InputFile> inflate_gzip(std::string_view data) {
   InputFile file;
   file.memory = reserve_for(data.size());
   if (file.memory.data() == nullptr) return Error{ErrorCode::io_error, "not enough memory"};
+  populate(file.memory, stated_size(data));
   std::optional<std::size_t> size = inflate_whole(data, file.memory);
   if (!size) {
     file.damaged = true;

@@ -91,6 +91,13 @@ MappedMemory::~MappedMemory() {
   if (address_ != nullptr) munmap(address_, size_);
 }
 
+void MappedMemory::release(const char* from, const char* to) const {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t first = (static_cast<std::size_t>(from - data()) + page - 1) / page * page;
+  const std::size_t last = static_cast<std::size_t>(to - data()) / page * page;
+  if (first < last) madvise(data() + first, last - first, MADV_DONTNEED);
+}
+
 Result<InputFile> open_input(const std::string& path) {
   Result<InputFile> raw = open_raw(path);
   if (!raw) return raw;

@@ -26,6 +26,9 @@ class MappedMemory {
   [[nodiscard]] char* data() const { return static_cast<char*>(address_); }
   [[nodiscard]] std::size_t size() const { return size_; }
 
+  /// Gives the whole pages of a part back to the system; what they held must not be read again.
+  void release(const char* from, const char* to) const;
+
  private:
   void* address_ = nullptr;
   std::size_t size_ = 0;

@@ -52,6 +52,16 @@ TimeSplit split_time(const std::vector<DeviceEvent>& events,
   return split;
 }
 
+TraceNs length_of_union(std::vector<TimeWindow> intervals) {
+  if (intervals.empty()) return 0;
+  std::sort(intervals.begin(), intervals.end(), [](const TimeWindow& a, const TimeWindow& b) {
+    return a.start < b.start;
+  });
+  UnionLength covered{intervals.front().start};
+  for (const TimeWindow& interval : intervals) covered.add(interval);
+  return covered.length();
+}
+
 std::vector<IdleGap> find_gaps(const std::vector<DeviceEvent>& events,
                                std::span<const std::uint32_t> order,
                                TraceNs first) {

@@ -21,6 +21,9 @@ TimeSplit split_time(const std::vector<DeviceEvent>& events,
                      std::span<const std::uint32_t> order,
                      TimeWindow window);
 
+/// The time that at least one of the intervals covers.
+TraceNs length_of_union(std::vector<TimeWindow> intervals);
+
 /// Gaps from `first` to the last event.
 std::vector<IdleGap> find_gaps(const std::vector<DeviceEvent>& events,
                                std::span<const std::uint32_t> order,

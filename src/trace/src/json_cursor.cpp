@@ -65,18 +65,63 @@ char simple_escape(char c) {
   }
 }
 
+#ifdef __SSE2__
+/// Where 64 characters have structure, a bit for each of them.
+struct Block {
+  std::uint64_t quotes = 0, backslashes = 0, opening = 0, closing = 0;
+
+  explicit Block(const char* text) {
+    for (int part = 0; part < 4; ++part) {
+      const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text) + part);
+      const __m128i folded = _mm_or_si128(c, _mm_set1_epi8(0x20));  // [ as {, ] as }
+      const auto add = [part](std::uint64_t& bits, __m128i equal) {
+        bits |= std::uint64_t{static_cast<unsigned>(_mm_movemask_epi8(equal))} << (16 * part);
+      };
+      add(quotes, _mm_cmpeq_epi8(c, _mm_set1_epi8('"')));
+      add(backslashes, _mm_cmpeq_epi8(c, _mm_set1_epi8('\\')));
+      add(opening, _mm_cmpeq_epi8(folded, _mm_set1_epi8('{')));
+      add(closing, _mm_cmpeq_epi8(folded, _mm_set1_epi8('}')));
+    }
+  }
+};
+
+/// Each bit: whether an odd number of the bits up to it are set.
+std::uint64_t prefix_xor(std::uint64_t bits) {
+  for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
+  return bits;
+}
+#endif
+
 }  // namespace
 
 bool JsonCursor::skip_to_close(int depth) {
+  bool in_string = false;
+#ifdef __SSE2__
+  for (; end_ - at_ >= 64; at_ += 64) {
+    const Block block{at_};
+    if (block.backslashes != 0) break;
+    const std::uint64_t strings = prefix_xor(block.quotes) ^ (in_string ? ~std::uint64_t{0} : 0);
+    for (std::uint64_t left = (block.opening | block.closing) & ~strings; left != 0;
+         left &= left - 1) {
+      const int i = std::countr_zero(left);
+      depth += (block.opening >> i & 1) != 0 ? 1 : -1;
+      if (depth == 0) {
+        at_ += i + 1;
+        return true;
+      }
+    }
+    in_string = strings >> 63 != 0;
+  }
+#endif
+  std::string_view ignored;
+  if (in_string && !string_after_quote(ignored)) return false;
   while (at_ != end_) {
     const char c = *at_++;
-    if (!is_structure(c) || c == ',') continue;
     if (c == '"') {
-      std::string_view ignored;
       if (!string_after_quote(ignored)) return false;
     } else if (c == '{' || c == '[') {
       ++depth;
-    } else if (--depth == 0) {
+    } else if ((c == '}' || c == ']') && --depth == 0) {
       return true;
     }
   }

@@ -72,12 +72,14 @@ class JsonCursor {
   bool skip_to_close(int depth);
 
  private:
-  static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-  /// One of , " { } [ ]
-  static bool is_structure(char c) { return structure[static_cast<unsigned char>(c)]; }
-  static constexpr std::array<bool, 256> structure = [] {
+  /// Blanks, and control characters, which JSON does not allow outside of strings.
+  static bool is_blank(char c) { return static_cast<unsigned char>(c) <= ' '; }
+  /// One of , " { } [ ] or a blank: what ends a number or word.
+  static bool ends_word(char c) { return word_ends[static_cast<unsigned char>(c)]; }
+  static constexpr std::array<bool, 256> word_ends = [] {
     std::array<bool, 256> table{};
     for (const char c : {',', '"', '{', '}', '[', ']'}) table[static_cast<unsigned char>(c)] = true;
+    for (std::size_t c = 0; c <= ' '; ++c) table[c] = true;
     return table;
   }();
 
@@ -87,14 +89,15 @@ class JsonCursor {
   /// The next quote at or behind the cursor; null if there is none.  Most strings are short, so the
   /// call of memchr would cost more than the search.
   const char* find_quote() {
+    const char* at = at_;
 #ifdef __SSE2__
-    if (end_ - at_ >= 16) {
-      const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at_));
+    for (; end_ - at >= 16; at += 16) {
+      const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
       const int quotes = _mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8('"')));
-      if (quotes != 0) return at_ + std::countr_zero(static_cast<unsigned>(quotes));
+      if (quotes != 0) return at + std::countr_zero(static_cast<unsigned>(quotes));
     }
 #endif
-    return static_cast<const char*>(std::memchr(at_, '"', static_cast<std::size_t>(end_ - at_)));
+    return static_cast<const char*>(std::memchr(at, '"', static_cast<std::size_t>(end_ - at)));
   }
   bool string_after_quote(std::string_view& content) {
     const char* const from = at_;
@@ -112,7 +115,7 @@ class JsonCursor {
   }
   bool skip_word() {
     const char* const from = at_;
-    while (at_ != end_ && !is_structure(*at_) && !is_blank(*at_)) ++at_;
+    while (at_ != end_ && !ends_word(*at_)) ++at_;
     return at_ != from;
   }
   bool skip_nested() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "modules.h"
 
+#include "event_fields.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -10,8 +12,6 @@
 
 namespace flopmeter {
 namespace {
-
-constexpr std::string_view module_prefix = "nn.Module: ";
 
 /// Annotations of torch itself, which name no part of a model.
 bool is_of_torch(std::string_view name) {

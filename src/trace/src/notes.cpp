@@ -127,10 +127,12 @@ void note_mfu(const Trace& trace, DeviceReport& report) {
   }
 }
 
-void note_categories(const Trace& trace, DeviceReport& report) {
-  for (const OtherCategory& category : trace.other_categories) {
-    report.notes.push_back(grouped(category.events) + " events of category '" +
-                           printable(category.name) + "' are not interpreted");
+void note_other_work(DeviceReport& report) {
+  for (const OtherWork& work : report.other_work) {
+    report.notes.push_back(grouped(work.events) + " events of category '" +
+                           printable(work.category) + "', process " + printable(work.process) +
+                           ", are not in the figures of the device: it is not known what their "
+                           "times mean for its compute, copies, and idle time");
   }
 }
 
@@ -143,12 +145,14 @@ void add_notes(const Trace& trace,
                DeviceReport& report) {
   note_damage(trace, report);
   if (!report.device_index)
-    report.notes.emplace_back("no device work in the trace: steps are measured on the host");
+    report.notes.push_back("no device work " +
+                           std::string{report.other_work.empty() ? "" : "of a known category "} +
+                           "in the trace: steps are measured on the host");
   note_steps(steps, report);
   note_links(trace, links, flops, report);
   note_flops(flops, report);
   note_mfu(trace, report);
-  note_categories(trace, report);
+  note_other_work(report);
 }
 
 }  // namespace flopmeter

@@ -3,7 +3,9 @@
 
 #include <flopmeter/core/wide_int.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <limits>
 
 namespace flopmeter {
@@ -23,20 +25,18 @@ std::optional<int> parse_exponent(std::string_view text) {
 }
 
 /// Digits of a number without sign, and what follows them.
-template <class Int>
 struct Digits {
-  Int value = 0;
+  WideInt value = 0;
   int decimals = 0;
   bool any = false;
   std::string_view rest;
 };
 
 /// Empty if the number has more digits than any time.
-template <class Int>
-std::optional<Digits<Int>> parse_digits(std::string_view text) {
+std::optional<Digits> parse_digits(std::string_view text) {
   constexpr int most_decimals = 9;  // digits behind them cannot change the nanosecond
   constexpr int most_digits = 30;
-  Digits<Int> digits;
+  Digits digits;
   bool point = false;
   int count = 0;
   std::size_t i = 0;
@@ -57,19 +57,18 @@ std::optional<Digits<Int>> parse_digits(std::string_view text) {
   return digits;
 }
 
-template <class Int>
 std::optional<TraceNs> nanoseconds(std::string_view text) {
-  const auto digits = parse_digits<Int>(text);
+  const auto digits = parse_digits(text);
   if (!digits || !digits->any) return std::nullopt;
   const std::optional<int> exponent = parse_exponent(digits->rest);
   if (!exponent) return std::nullopt;
-  Int value = digits->value;
+  WideInt value = digits->value;
   int shift = 3 + *exponent - digits->decimals;
   if (shift < 0) {
     for (; shift < -1; ++shift) value /= 10;
     value = (value + 5) / 10;
   }
-  constexpr Int most = std::numeric_limits<TraceNs>::max();
+  constexpr WideInt most = std::numeric_limits<TraceNs>::max();
   for (; shift > 0 && value != 0; --shift) {
     if (value > most / 10) return std::nullopt;
     value *= 10;
@@ -77,14 +76,31 @@ std::optional<TraceNs> nanoseconds(std::string_view text) {
   return value > most ? std::nullopt : std::optional{static_cast<TraceNs>(value)};
 }
 
+/// The usual form: digits and at most three decimals.  Empty for any other.
+std::optional<TraceNs> plain_nanoseconds(std::string_view text) {
+  constexpr std::size_t most_digits = 19;  // that fit 64 bits
+  const std::size_t point = text.size() > 4 ? text.find('.', text.size() - 4) : text.find('.');
+  const std::size_t whole = std::min(point, text.size());
+  const std::size_t decimals = text.size() - std::min(whole + 1, text.size());
+  if (whole == 0 || decimals > 3 || whole + 3 > most_digits) return std::nullopt;
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i == whole) continue;
+    if (text[i] < '0' || text[i] > '9') return std::nullopt;
+    value = value * 10 + static_cast<std::uint64_t>(text[i] - '0');
+  }
+  for (std::size_t i = decimals; i < 3; ++i) value *= 10;
+  constexpr std::uint64_t most = std::numeric_limits<TraceNs>::max();
+  return value <= most ? std::optional{static_cast<TraceNs>(value)} : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<TraceNs> parse_microseconds(std::string_view text) {
+  if (const auto time = plain_nanoseconds(text)) return time;
   const bool negative = !text.empty() && text.front() == '-';
   if (negative) text.remove_prefix(1);
-  // 18 digits fit 64 bits; wider integers take three times as long.
-  const auto time =
-      text.size() <= 18 ? nanoseconds<std::int64_t>(text) : nanoseconds<WideInt>(text);
+  const auto time = nanoseconds(text);
   return time && negative ? std::optional{-*time} : time;
 }
 

@@ -13,9 +13,18 @@ namespace {
 
 constexpr std::size_t most_arguments = 256;
 
-/// The entries of a JSON list.
+/// The entries of a JSON list, or of a flat tuple as Python prints it.
 std::vector<std::string_view> entries(std::string_view list) {
   std::vector<std::string_view> all;
+  if (list.starts_with('(') && list.ends_with(')')) {
+    for (std::size_t at = 1; at + 1 < list.size();) {
+      const std::size_t end = std::min(list.find(',', at), list.size() - 1);
+      const std::size_t first = std::min(list.find_first_not_of(' ', at), end);
+      if (first < end) all.push_back(list.substr(first, end - first));
+      at = end + 1;
+    }
+    return all;
+  }
   JsonCursor cursor{list};
   if (!cursor.take('[')) return all;
   std::string_view entry;
@@ -88,7 +97,7 @@ Arg OpCallArgs::tensor(std::string_view dims, std::string_view type) {
 
 Arg OpCallArgs::scalar(std::string_view text) {
   if (text == "True" || text == "False") return Arg::number(text == "True" ? 1 : 0);
-  if (text.starts_with('[')) {
+  if (text.starts_with('[') || text.starts_with('(')) {
     auto items = integers(text);
     if (!items) return {};
     values_.push_back(std::move(*items));

@@ -54,15 +54,15 @@ void read_object(JsonCursor& cursor, std::string_view text, EventReader& events,
   }
 }
 
-}  // namespace
-
-Result<Trace> parse_trace(std::string_view text, const TraceReadOptions& options) {
+Result<Trace> parse(std::string_view text,
+                    const TraceReadOptions& options,
+                    const MappedMemory* memory) {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   if (const std::string format = other_format(text); !format.empty()) return not_a_trace(format);
 
   Trace trace;
-  EventReader events{text, options};
+  EventReader events{text, options, memory};
   JsonCursor cursor{text};
   if (cursor.peek() == '[') {
     events.read(cursor);  // the last bracket may be missing
@@ -74,10 +74,17 @@ Result<Trace> parse_trace(std::string_view text, const TraceReadOptions& options
   return trace;
 }
 
+}  // namespace
+
+Result<Trace> parse_trace(std::string_view json, const TraceReadOptions& options) {
+  return parse(json, options, nullptr);
+}
+
 Result<Trace> read_trace(const std::string& path, const TraceReadOptions& options) {
   Result<InputFile> input = open_input(path);
   if (!input) return input.error();
-  Result<Trace> trace = parse_trace(input->text, options);
+  const bool mapped = input->memory.data() != nullptr;
+  Result<Trace> trace = parse(input->text, options, mapped ? &input->memory : nullptr);
   if (!trace) {
     const std::string damage = input->damaged ? " (its gzip data is damaged)" : "";
     return Error{trace.error().code, path + " is " + trace.error().message + damage};

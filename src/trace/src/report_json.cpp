@@ -103,6 +103,18 @@ void write_flops(JsonWriter& json, const std::optional<TraceFlops>& flops) {
   json.end_object();
 }
 
+void write_ops(JsonWriter& json, std::string_view name, const std::vector<UnsupportedOp>& ops) {
+  json.key(name).begin_array();
+  for (const UnsupportedOp& op : ops) {
+    json.begin_object()
+        .field("op", op.op)
+        .field("calls", op.calls)
+        .field("seconds", seconds(op.time))
+        .end_object();
+  }
+  json.end_array();
+}
+
 void write_formula(JsonWriter& json, const std::optional<StepFormula>& formula) {
   json.key("formula");
   if (!formula) {
@@ -181,13 +193,17 @@ void write_rank(JsonWriter& json, const DeviceReport& report) {
   write_flops(json, report.flops);
   write_formula(json, report.formula);
   json.field("mfu", report.mfu).field("coverage", report.coverage);
-  json.key("unsupported").begin_array();
-  for (const UnsupportedOp& op : report.unsupported) {
+  write_ops(json, "unsupported", report.unsupported);
+  json.key("other_work").begin_array();
+  for (const OtherWork& work : report.other_work) {
     json.begin_object()
-        .field("op", op.op)
-        .field("calls", op.calls)
-        .field("seconds", seconds(op.time))
-        .end_object();
+        .field("category", work.category)
+        .field("process", work.process)
+        .field("events", work.events)
+        .field("span_seconds", seconds(work.span))
+        .field("busy_seconds", seconds(work.busy));
+    write_ops(json, "longest", work.longest);
+    json.end_object();
   }
   json.end_array();
   json.key("modules").begin_array();

@@ -116,14 +116,14 @@ StepTimeline make_timeline(const Trace& trace,
     return step->device ? step->device->length() : step->host.length();
   };
   TimeWindow window = report.span;
-  std::string name;
+  std::string name = "all of the trace";
   if (!steps.empty()) {
     const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
     std::nth_element(steps.begin(), middle, steps.end(), [&](const auto* a, const auto* b) {
       return length(a) < length(b);
     });
     window = hull((*middle)->device, (*middle)->host);
-    name = (*middle)->name;
+    name = (*middle)->name + ", the step of median length";
   } else if (events.empty()) {
     for (const HostEvent& event : trace.host_events)
       window = window.length() > 0 ? hull(window, {event.start, event.end()})

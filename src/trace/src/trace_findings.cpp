@@ -25,6 +25,24 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// Rules that need a trace.  All other findings have the names of the rules of a run.
+constexpr TraceRule layout_transposes_rule{
+    "layout_transposes",
+    "kernels that transpose between channel layouts take 1 % of the time or more",
+    "convert model and inputs to "
+    "memory_format=torch.channels_last"};
+constexpr TraceRule slow_matmuls_rule{
+    "slow_matmuls",
+    "matmuls and convolutions run below 30 % of the peak of their dtype",
+    "increase the batch or hidden size, and make all sizes "
+    "multiples of 64"};
+constexpr TraceRule allocator_calls_rule{"allocator_calls",
+                                         "the driver's allocator takes 1 % of the time or more",
+                                         "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
+                                         "lower the batch size, or avoid empty_cache()"};
+constexpr auto own_rules =
+    std::to_array<TraceRule>({allocator_calls_rule, layout_transposes_rule, slow_matmuls_rule});
+
 /// A loss of time.
 struct Loss {
   std::string_view rule;
@@ -69,7 +87,7 @@ std::optional<Loss> pageable_copies(const TraceEvidence& evidence) {
   });
   if (evidence.share(sum.time) < notable) return std::nullopt;
   return Loss{
-      .rule = "pageable_copies",
+      .rule = "host_to_device",
       .summary = "copies between host and device use pageable memory",
       .evidence = sum.text("pageable copies") + ", " + si(static_cast<double>(sum.amount)) + "B",
       .recommendation = "set pin_memory=True in the DataLoader and copy with non_blocking=True",
@@ -88,7 +106,7 @@ std::optional<Loss> tiny_kernels(const TraceEvidence& evidence) {
   const auto kernels = static_cast<double>(std::max<std::int64_t>(evidence.report.kernels, 1));
   const double part = static_cast<double>(small.count) / kernels;
   if (part < most_kernels || evidence.share(waiting) < 10 * notable) return std::nullopt;
-  return Loss{.rule = "tiny_kernels",
+  return Loss{.rule = "launch_overhead",
               .summary = "most kernels are shorter than the time to launch them",
               .evidence = percent(part) +
                           " of the kernels take less than 5 us; the device "
@@ -109,12 +127,10 @@ std::optional<Loss> layout_transposes(const TraceEvidence& evidence) {
         names.begin(), names.end(), [&](std::string_view part) { return contains(name, part); });
   });
   if (evidence.share(sum.time) < notable) return std::nullopt;
-  return Loss{.rule = "layout_transposes",
+  return Loss{.rule = layout_transposes_rule.name,
               .summary = "convolutions transpose their tensors between layouts",
               .evidence = sum.text("transposing kernels"),
-              .recommendation =
-                  "convert model and inputs to "
-                  "memory_format=torch.channels_last",
+              .recommendation = layout_transposes_rule.recommendation,
               .time = sum.time};
 }
 
@@ -128,7 +144,7 @@ std::optional<Loss> unfused_attention(const TraceEvidence& evidence) {
   const Sum matmuls = sum_ops("aten::bmm");
   if (matmuls.count == 0 || evidence.share(softmax.time) < notable) return std::nullopt;
   return Loss{
-      .rule = "unfused_attention",
+      .rule = "poor_implementation",
       .summary = "attention runs as separate matmuls and softmax",
       .evidence = softmax.text("softmax kernels") + "; " + matmuls.text("batched matmul kernels"),
       .recommendation =
@@ -172,7 +188,7 @@ std::optional<Loss> tf32_off(const TraceEvidence& evidence,
   if (!fp32 || !tf32 || *tf32 <= *fp32 || evidence.share(sum.time) < notable) return std::nullopt;
   const double faster = *tf32 / *fp32;
   return Loss{
-      .rule = "tf32_off",
+      .rule = "no_mixed_precision",
       .summary = "fp32 matmuls do not use TF32",
       .evidence = sum.text("fp32 matmuls and convolutions") + "; the TF32 peak is " +
                   fixed(faster, 1) + " times the fp32 peak",
@@ -213,12 +229,10 @@ std::optional<Loss> slow_matmuls(const TraceEvidence& evidence,
             args.shapes() + " at " + percent(row.rate) + " of the " +
             std::string{to_string(row.key->dtype)} + " peak, " + time_text(row.sum->time);
   }
-  return Loss{.rule = "slow_matmuls",
+  return Loss{.rule = slow_matmuls_rule.name,
               .summary = "matmuls run far below the peak",
               .evidence = text,
-              .recommendation =
-                  "increase the batch or hidden size, and make all sizes "
-                  "multiples of 64",
+              .recommendation = slow_matmuls_rule.recommendation,
               .time = lost};
 }
 
@@ -249,7 +263,7 @@ std::optional<Loss> synchronizations(const TraceEvidence& evidence) {
       evidence.report.idle.time[static_cast<std::size_t>(IdleCause::synchronization)];
   const Sum sum = sum_calls(evidence.trace, names);
   if (sum.count == 0 || evidence.share(idle) < notable) return std::nullopt;
-  return Loss{.rule = "synchronizations",
+  return Loss{.rule = "synchronization",
               .summary = "the host waits for the device, which then waits for the host",
               .evidence = sum.text("synchronizing calls on the host") +
                           "; the device is idle for " + time_text(idle) + " after them",
@@ -264,12 +278,10 @@ std::optional<Loss> allocator_calls(const TraceEvidence& evidence) {
       std::to_array<std::string_view>({"cudaMalloc", "cudaFree", "hipMalloc", "hipFree"});
   const Sum sum = sum_calls(evidence.trace, names);
   if (sum.count == 0 || evidence.share(sum.time) < notable) return std::nullopt;
-  return Loss{.rule = "allocator_calls",
+  return Loss{.rule = allocator_calls_rule.name,
               .summary = "the step allocates device memory from the driver",
               .evidence = sum.text("calls of the driver's allocator"),
-              .recommendation =
-                  "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, "
-                  "lower the batch size, or avoid empty_cache()",
+              .recommendation = allocator_calls_rule.recommendation,
               .time = sum.time};
 }
 
@@ -286,7 +298,7 @@ std::optional<Loss> exposed_collectives(const TraceEvidence& evidence) {
             (all[i].bytes ? " of " + si(static_cast<double>(all[i].bytes->value)) + "B" : "") +
             " in " + time_text(all[i].time);
   }
-  return Loss{.rule = "exposed_collectives",
+  return Loss{.rule = "communication",
               .summary = "collectives run while the device computes nothing",
               .evidence = text,
               .recommendation =
@@ -296,6 +308,26 @@ std::optional<Loss> exposed_collectives(const TraceEvidence& evidence) {
 }
 
 }  // namespace
+
+std::span<const TraceRule> trace_rules() {
+  return own_rules;
+}
+
+void add_findings(std::vector<Finding>& findings, std::span<const Finding> of_trace) {
+  for (const Finding& finding : of_trace) {
+    const auto same = std::find_if(findings.begin(), findings.end(), [&](const Finding& each) {
+      return each.rule == finding.rule && (!each.rank || each.rank == finding.rank);
+    });
+    if (same == findings.end()) {
+      findings.push_back(finding);
+    } else {
+      same->evidence += (same->evidence.empty() ? "" : "; in the trace ") + finding.evidence;
+    }
+  }
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return a.share.value_or(0) > b.share.value_or(0);
+  });
+}
 
 std::vector<Finding> find_in_trace(const TraceEvidence& evidence) {
   const std::map<MatmulKey, Sum> matmuls = sum_matmuls(evidence);

@@ -128,6 +128,26 @@ TEST(TraceFlops, scalar_arguments_are_read) {
   EXPECT_EQ(flops("True"), 2 * (2 * 8 * 9 / 2) * 4 * (16 + 16));
 }
 
+TEST(TraceFlops, lists_may_be_written_as_tuples) {
+  const auto flops = [](std::string_view stride, std::string_view padding) {
+    return TraceText{}
+        .op("aten::convolution",
+            0,
+            10,
+            R"("Input Dims": [[1, 3, 8, 8], [4, 3, 3, 3], [], [], [], [], [], [], []], )"
+            R"("Input type": ["float", "float", "", "", "", "", "", "", ""], )"
+            R"("Concrete Inputs": ["", "", "", ")" +
+                std::string{stride} + R"(", ")" + std::string{padding} +
+                R"(", "[1, 1]", "False", "[0, 0]", "1"])")
+        .kernel("conv", 1, 2, 20, 10)
+        .report()
+        .flops->hardware.value;
+  };
+  constexpr std::int64_t by_hand = 2 * 4 * 4 * (4 * 3 * 3 * 3);  // an output of 4 x 4 positions
+  EXPECT_EQ(flops("[2, 2]", "[1, 1]"), by_hand);
+  EXPECT_EQ(flops("(2,2)", "(1, 1)"), by_hand);
+}
+
 TEST(TraceFlops, an_old_convolution_is_learned_from_its_backward) {
   const DeviceReport report =
       TraceText{}

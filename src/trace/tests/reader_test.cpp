@@ -93,6 +93,22 @@ TEST(TraceReader, an_event_without_thread_is_read) {
   EXPECT_EQ(trace.host_events[0].thread, 0U);
 }
 
+TEST(TraceReader, events_of_other_accelerators_are_summed_apart) {
+  const DeviceReport report = TraceText{}
+                                  .device("mtia_ccp_events", "fc-dtype_Float", 0, 40)
+                                  .device("mtia_ccp_events", "dma_request", 30, 20)
+                                  .device("mtia_ccp_events", "event_wait", 50, 100)
+                                  .report();
+  EXPECT_EQ(report.kernels, 0);
+  ASSERT_EQ(report.other_work.size(), 1U);
+  const OtherWork& work = report.other_work[0];
+  EXPECT_EQ(work.category, "mtia_ccp_events");
+  EXPECT_EQ(work.events, 3);
+  EXPECT_EQ(work.busy, 50'000);
+  EXPECT_EQ(work.span, 150'000);
+  EXPECT_EQ(work.longest[0].op, "event_wait");
+}
+
 TEST(TraceReader, only_device_categories_are_device_work) {
   TraceText text;
   for (const char* category : {"gpu_user_annotation", "cuda_sync", "overhead", "python_function"})

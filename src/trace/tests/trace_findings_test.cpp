@@ -35,7 +35,7 @@ TEST(TraceFindings, pageable_copies_are_named_with_their_bytes) {
           .device("kernel", "k", 100, 900)
           .report();
   ASSERT_EQ(report.findings.size(), 1U);
-  EXPECT_EQ(report.findings[0].rule, "pageable_copies");
+  EXPECT_EQ(report.findings[0].rule, "host_to_device");
   EXPECT_DOUBLE_EQ(*report.findings[0].seconds, 50e-6);
   EXPECT_THAT(report.findings[0].evidence, HasSubstr("1 pageable copies"));
 }
@@ -44,7 +44,7 @@ TEST(TraceFindings, fp32_matmuls_on_a_device_with_tf32_are_found) {
   EXPECT_THAT(rules_of(TraceText{}
                            .op("aten::mm", 0, 10, large_mm)
                            .kernel("ampere_sgemm_128x64", 1, 2, 20, 8000)),
-              ElementsAre("tf32_off"));
+              ElementsAre("no_mixed_precision"));
 }
 
 TEST(TraceFindings, a_matmul_far_below_its_peak_is_named_with_its_shape) {
@@ -61,7 +61,7 @@ TEST(TraceFindings, softmax_next_to_batched_matmuls_is_unfused_attention) {
   TraceText text;
   text.op("aten::bmm", 0, 10).kernel("bmm", 1, 2, 20, 100);
   text.op("aten::_softmax", 20, 10).kernel("softmax", 2, 22, 120, 100);
-  EXPECT_THAT(rules_of(text), ElementsAre("unfused_attention"));
+  EXPECT_THAT(rules_of(text), ElementsAre("poor_implementation"));
 }
 
 TEST(TraceFindings, tiny_kernels_count_only_if_the_device_waits_for_launches) {
@@ -71,7 +71,7 @@ TEST(TraceFindings, tiny_kernels_count_only_if_the_device_waits_for_launches) {
     waiting.kernel("small", i, 20 * i, 20 * i + 8, 3);
     queued.kernel("small", i, i, 20 + 3 * i, 3);
   }
-  EXPECT_THAT(rules_of(waiting), ElementsAre("tiny_kernels"));
+  EXPECT_THAT(rules_of(waiting), ElementsAre("launch_overhead"));
   EXPECT_THAT(rules_of(queued), IsEmpty());
 }
 
@@ -80,7 +80,30 @@ TEST(TraceFindings, exposed_collectives_and_transposes_are_found) {
                            .device("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0, 100)
                            .device("kernel", "cudnn::nchwToNhwcKernel", 100, 50)
                            .device("kernel", "k", 150, 850)),
-              ElementsAre("exposed_collectives", "layout_transposes"));
+              ElementsAre("communication", "layout_transposes"));
+}
+
+Finding finding(std::string rule, double share, std::string evidence, std::optional<int> rank) {
+  Finding one;
+  one.rule = std::move(rule);
+  one.share = share;
+  one.evidence = std::move(evidence);
+  one.rank = rank;
+  return one;
+}
+
+TEST(TraceFindings, a_concept_that_a_rule_has_found_is_listed_once) {
+  std::vector<Finding> findings = {finding("communication", 0.2, "exposed", {}),
+                                   finding("synchronization", 0.1, "waits", 1)};
+  add_findings(findings,
+               std::vector{finding("communication", 0.3, "2 allreduce", 0),
+                           finding("synchronization", 0.15, "3 calls", 0),
+                           finding("slow_matmuls", 0.4, "aten::mm", 0)});
+  std::vector<std::string> rules;
+  for (const Finding& each : findings) rules.push_back(each.rule);
+  EXPECT_THAT(rules,
+              ElementsAre("slow_matmuls", "communication", "synchronization", "synchronization"));
+  EXPECT_EQ(findings[1].evidence, "exposed; in the trace 2 allreduce");
 }
 
 }  // namespace

@@ -80,10 +80,14 @@ struct TraceDevice {
   std::optional<std::int64_t> memory_bytes;
 };
 
-/// Events of a category that the reader does not interpret.
-struct OtherCategory {
-  std::string name;
-  std::int64_t events = 0;
+/// An event of a category that the analysis does not interpret: work of an accelerator that Kineto
+/// knows under a separate name (MTIA, HPU, private backends).
+struct OtherEvent {
+  TraceNs start = 0;
+  TraceNs duration = 0;
+  TextId category = no_text;
+  TextId process = no_text;  ///< the device, or the process that called it
+  TextId name = no_text;
 };
 
 struct Trace {
@@ -93,7 +97,7 @@ struct Trace {
   std::vector<CollectiveArgs> collectives;
   std::vector<std::string> texts;
   std::vector<TraceDevice> devices;
-  std::vector<OtherCategory> other_categories;
+  std::vector<OtherEvent> other_events;
   std::optional<int> rank;        ///< as `distributedInfo` states it
   std::optional<int> world_size;  ///
   TraceNs base_time = 0;          ///< added to every time to get nanoseconds since 1970

@@ -114,6 +114,17 @@ struct UnsupportedOp {
   TraceNs time = 0;
 };
 
+/// Events of one category and process (or device) that the analysis does not interpret.  Times are
+/// as recorded; whether they overlap compute, and what launched them, is not known.
+struct OtherWork {
+  std::string category;  ///< "mtia_ccp_events"
+  std::string process;
+  std::int64_t events = 0;
+  TraceNs span = 0;                    ///< first to last event
+  TraceNs busy = 0;                    ///< in which at least one event runs, other than waits
+  std::vector<UnsupportedOp> longest;  ///< by name
+};
+
 /// The work that a module of the model launched itself, without the modules inside it.
 struct ModuleTime {
   std::string module;    ///< "GPT/Block/Linear": classes from the outermost one on
@@ -153,14 +164,17 @@ struct DeviceReport {
   std::optional<TraceFlops> flops;  ///< of all executed operators; empty without shapes
   std::optional<double> coverage;   ///< device time of counted operators / compute time
   std::vector<UnsupportedOp> unsupported;
-  std::vector<ModuleTime> modules;  ///< longest first; empty without stacks and annotations
+  std::vector<OtherWork> other_work;  ///< of the whole file, busiest first
+  std::vector<ModuleTime> modules;    ///< longest first; empty without stacks and annotations
   std::vector<CollectiveSummary> collectives;
   std::vector<CollectiveCall> collective_calls;
   TraceNs collective_wait = 0;  ///< for the last rank at collectives; known if ranks are compared
   std::optional<double> mfu;    ///< of the steps, or of `span` if there are none
   std::optional<StepFormula> formula;  ///< what MFU counts, if not `flops`
 
-  std::vector<Finding> findings;    ///< that only a trace can prove, largest first
+  /// With evidence that only a trace has, largest first; named after the rules of a run where they
+  /// mean the same.
+  std::vector<Finding> findings;
   std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
   std::vector<StepRecord> records;  ///< likewise
   StepTimeline timeline;            ///< of the step of median length
@@ -179,6 +193,18 @@ struct TraceReport {
   std::optional<TraceStraggler> straggler;
   std::vector<std::string> notes;
 };
+
+/// A rule that only a trace can prove; the rules of a run are in analysis/rules.
+struct TraceRule {
+  std::string_view name;
+  std::string_view help;  ///< one sentence: the condition
+  std::string_view recommendation;
+};
+std::span<const TraceRule> trace_rules();
+
+/// Adds the findings of a trace to those of the rules, largest first.  If a rule has found the same
+/// on the same rank, its finding gets the evidence of the trace.
+void add_findings(std::vector<Finding>& findings, std::span<const Finding> of_trace);
 
 struct TraceReportOptions {
   std::optional<PeakTable> peaks;  ///< empty: those of the device that the trace names
