@@ -41,7 +41,7 @@ def write_long_run(directory, count=None):
 
 def write_ranks(directory):
     synthetic_runs.describe(directory, RANKS)
-    text = "".join(json.dumps(synthetic_runs.noisy(step, 0), separators=(",", ":")) + "\n" for step in range(RECORDS_PER_RANK))
+    text = "".join(json.dumps(synthetic_runs.noisy(step, data_parallel=RANKS), separators=(",", ":")) + "\n" for step in range(RECORDS_PER_RANK))
     for rank in range(RANKS):
         synthetic_runs.stream(directory, rank).write_text(text.replace('"rank":0', f'"rank":{rank}'))
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "option_flags.h"
 
+#include <flopmeter/catalog/convention.h>
 #include <flopmeter/monitor/options.h>
 
 #include <unistd.h>
@@ -54,6 +55,7 @@ Result<Options> OptionFlags::options() const {
       if (const auto done = set_option(options, flag.row->name, value); !done) return done.error();
     }
   }
+  if (const auto known = convention_called(options.convention); !known) return known.error();
   return options;
 }
 

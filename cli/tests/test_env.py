@@ -40,7 +40,7 @@ def test_the_hook_comes_before_the_nodes_own_python_path(tmp_path):
     assert evaluated(text, tmp_path, PYTHONPATH="/own:/other")["PYTHONPATH"] == f"{hook}:/own:/other"
 
 
-@pytest.mark.parametrize("arguments", [["--bogus"], ["--log-interval", "0"], ["word"], ["--dir"]])
+@pytest.mark.parametrize("arguments", [["--bogus"], ["--log-interval", "0"], ["word"], ["--dir"], ["--convention", "megatronn"]])
 def test_wrong_usage_prints_nothing_that_a_shell_would_run(arguments):
     done = env(*arguments)
     assert (done.returncode, done.stdout) == (2, "")

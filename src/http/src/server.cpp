@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The only file that includes Boost.Beast.
+#include "access.h"
+
 #include <flopmeter/http/server.h>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -52,22 +54,6 @@ std::string_view view(beast::string_view text) {
   return {text.data(), text.size()};
 }
 
-bool same_secret(std::string_view given, std::string_view secret) {
-  unsigned difference = given.size() == secret.size() ? 0 : 1;
-  for (std::size_t i = 0; i < secret.size();
-       ++i) {  // constant time, so that the duration reveals nothing about the token
-    const char c = i < given.size() ? given[i] : '\0';
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(c ^ secret[i]));
-  }
-  return difference == 0;
-}
-
-/// Name in a Host header, without the port.
-std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, std::min(host.find(']'), host.size() - 1) + 1);
-  return host.substr(0, host.find(':'));
-}
-
 bool is_loopback(const std::string& host) {
   if (host == "localhost") return true;
   Code failed;
@@ -82,19 +68,6 @@ Response plain(http::status status, std::string text) {
   response.set(http::field::content_type, "text/plain; charset=utf-8");
   response.body() = std::move(text);
   return response;
-}
-
-/// The value of `name` in "a=1&b=2" or "a=1; b=2".
-std::string_view value_of(std::string_view text, char separator, std::string_view name) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    std::string_view pair = text.substr(0, end);
-    while (pair.starts_with(' ')) pair.remove_prefix(1);
-    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('='))
-      return pair.substr(name.size() + 1);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return {};
 }
 
 /// One connection.
@@ -136,13 +109,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   [[nodiscard]] Response respond() {
     const auto& request = parser_->get();
-    const std::string_view host = host_name(view(request[http::field::host]));
-    const auto& names = shared_->options.host_names;
-    constexpr std::array<std::string_view, 3> always = {"localhost", "127.0.0.1", "[::1]"};
-    if (std::find(always.begin(), always.end(), host) == always.end() &&
-        std::find(names.begin(), names.end(), host) == names.end()) {
+    if (!is_known_host(view(request[http::field::host]), shared_->options.host_names))
       return plain(http::status::forbidden, "unknown host name\n");
-    }
     if (request.method() != http::verb::get && request.method() != http::verb::head) {
       Response refused = plain(http::status::method_not_allowed, "GET and HEAD only\n");
       refused.set(http::field::allow, "GET, HEAD");
@@ -155,15 +123,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (const std::string& token = shared_->options.token; !token.empty()) {
       // Ports of one host share their cookies.
       const std::string cookie = "flopmeter_" + std::to_string(shared_->port);
-      if (same_secret(value_of(query, '&', "token"), token)) {
+      const Access access =
+          check_access({.query = query,
+                        .authorization = view(request[http::field::authorization]),
+                        .cookies = view(request[http::field::cookie])},
+                       token,
+                       cookie);
+      if (access == Access::by_address) {
         Response accepted = plain(http::status::see_other, "");
         accepted.set(http::field::location, "/");  // keeps the token out of the address bar
         accepted.set(http::field::set_cookie,
                      cookie + "=" + token + "; Path=/; HttpOnly; SameSite=Lax");
         return accepted;
       }
-      if (!same_secret(view(request[http::field::authorization]), "Bearer " + token) &&
-          !same_secret(value_of(view(request[http::field::cookie]), ';', cookie), token)) {
+      if (access == Access::refused) {
         Response refused = plain(http::status::unauthorized, "token required\n");
         refused.set(http::field::www_authenticate, "Bearer");
         return refused;

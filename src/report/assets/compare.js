@@ -86,7 +86,7 @@ const budgetsSection = (documents, labels) => {
         h("span", {title: `${line.text} ${duration(line.seconds / data.headline.train_steps)} per step, ${percent(line.share)}`, style: {flex: line.seconds / data.headline.train_steps / longest + " 1 0", background: `var(--${shadeOf(line.cause)})`}})),
         h("span", {style: {flex: 1 - total(data) / longest + " 1 0", background: "transparent"}})),
       h("span", {class: "num"}, duration(total(data))))),
-    table([["cause", ""], ...labels.map(label => [label, "r"])], causes.map(cause => ({cells: [h("span", {}, h("i", {class: "key", style: {background: `var(--${shadeOf(cause)})`}}), names.get(cause)), ...documents.map(data => cell(data, cause))]}))));
+    table([["cause", "side"], ...labels.map(label => [label, "r"])], causes.map(cause => ({cells: [h("span", {}, h("i", {class: "key", style: {background: `var(--${shadeOf(cause)})`}}), names.get(cause)), ...documents.map(data => cell(data, cause))]}))));
 };
 
 const figuresSection = (documents, labels, ids) => {
@@ -94,7 +94,7 @@ const figuresSection = (documents, labels, ids) => {
     ["tokens per second", data => text(data.headline.tokens_per_second, whole)], ["samples per second", data => text(data.headline.samples_per_second, value => fixed(value, 2))],
     ["train steps", data => whole(data.headline.train_steps)], ["model", data => data.run.model || "n/a"], ["device", data => data.run.device.name || "n/a"],
     ["ranks", data => whole(data.ranks.count)], ["largest finding", data => data.findings && data.findings.length ? data.findings[0].summary : "none"]];
-  return section("Side by side", null, table([["", ""], ...labels.map(label => [label, "r wrap"])],
+  return section("Side by side", null, table([["", "side"], ...labels.map(label => [label, "r wrap"])],
     rows.map(([name, show]) => ({cells: [name, ...documents.map(show)]})).concat([{cells: ["", ...ids.map(id => h("a", {href: "#/run/" + id}, "open"))]}])));
 };
 

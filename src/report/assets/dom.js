@@ -26,7 +26,7 @@ const fixed = (value, digits) => value.toLocaleString("en-US", {minimumFractionD
 const whole = value => Math.round(value).toLocaleString("en-US");
 const percent = ratio => {
   const size = Math.abs(ratio);
-  return fixed(100 * ratio, size < 0.0995 ? size > 0 && size < 1e-3 ? Math.min(8, 1 - Math.floor(Math.log10(100 * size))) : 2 : 1) + " %";
+  return fixed(100 * ratio, size > 0 && size < 1e-3 ? Math.min(8, 1 - Math.floor(Math.log10(100 * size))) : 1) + " %";
 };
 const points = ratio => fixed(100 * ratio, 1);
 const prefixes = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
@@ -46,13 +46,14 @@ const bytes = value => {
 const duration = seconds => {
   if (seconds === 0) return "0 s";
   if (seconds < 1e-3) return fixed(seconds * 1e6, 1) + " µs";
-  if (seconds < 1) return fixed(seconds * 1e3, seconds < 0.1 ? 1 : 0) + " ms";
+  if (seconds < 1) return fixed(seconds * 1e3, 1) + " ms";
   if (seconds < 60) return fixed(seconds, 2) + " s";
   if (seconds < 3600) return Math.floor(seconds / 60) + " min " + Math.floor(seconds % 60) + " s";
   if (seconds >= 100 * 3600) return fixed(seconds / 86400, 1) + " days";
   return Math.floor(seconds / 3600) + " h " + String(Math.floor(seconds / 60) % 60).padStart(2, "0") + " min";
 };
 const date = unix => new Date(unix * 1000).toLocaleString("en-GB", {dateStyle: "medium", timeStyle: "medium"});
+const day = unix => new Date(unix * 1000).toLocaleDateString("en-GB", {dateStyle: "medium"});
 // Peaks of a device, largest first; dtypes with the same one together.
 const peakGroups = device => {
   const groups = new Map();

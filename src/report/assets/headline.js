@@ -8,14 +8,16 @@ const leadText = ({headline, verdict, findings}) => {
 // Whether the run goes on, as far as its last record shows: only then is there an arrival.
 const isFresh = ({headline, written_unix}) => known(headline.last_unix) && written_unix - headline.last_unix < Math.max(60, 10 * (headline.step_seconds || 0));
 
+const rankText = ({run, rank}) => known(rank) ? `rank ${whole(rank)} of ${whole(run.world_size)}` : run.world_size > 1 ? whole(run.world_size) + " ranks" : null;
+
 const showHead = data => {
   const {headline, run} = data;
   const span = known(headline.first_unix)
     ? date(headline.first_unix) + ", " + duration(headline.last_unix - headline.first_unix) : null;
-  document.title = "MFU " + text(headline.mfu, percent) + " · " + visible(run.model || "flopmeter");
-  const facts = ["flopmeter", run.model, run.device && run.device.name, run.world_size > 1 ? run.world_size + " ranks" : null, span];
+  document.title = ["MFU " + text(headline.mfu, percent), visible(run.model || "flopmeter"), known(data.rank) ? "rank " + data.rank : null].filter(Boolean).join(" · ");
+  const facts = ["flopmeter", run.model, run.device && run.device.name, rankText(data), span];
   const line = h("p", {class: "run"});
-  facts.filter(Boolean).forEach((fact, i) => line.append(i ? " · " : "", i === 1 && run.model ? h("b", {}, fact) : h("span", {}, fact)));
+  facts.filter(Boolean).forEach((fact, i) => line.append(i ? " · " : "", fact === run.model || (known(data.rank) && fact === rankText(data)) ? h("b", {}, fact) : h("span", {}, fact)));
   const tiles = [
     ["HFU", text(headline.hfu, percent)],
     ["per device", text(headline.flops_per_second_device, value => unit(value, "FLOP/s"))],

@@ -60,7 +60,7 @@ const heatMap = (id, map) => {
     const [x, y] = at(event);
     if (source.live) location.hash = `#/run/${id}/rank/${known(map.rows[y][x]) ? map.slowest[y][x] : map.first_ranks[y]}`;
   });
-  const first = map.first_ranks[0], last = map.first_ranks.at(-1) + map.ranks_per_row - 1;
+  const first = map.first_ranks[0], last = map.last_rank;
   redraws.add(draw);
   draw();
   return h("div", {}, h("h3", {}, "Rank and time"),

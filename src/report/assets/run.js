@@ -51,11 +51,11 @@ const overTimeSection = (data, starts, charts) => {
 // The sections of the page. Each names the data that it shows: it is built again only if they change.
 const sectionsOf = data => [
   ["budget", [data.budget, data.findings, data.what_ifs, data.headline.train_steps], () => budgetSection(data)],
-  ["timeline", [data.step_timeline], () => timelineSection(data)],
   ["findings", [data.findings, data.marks], () => findingsSection(data)],
   ["charts"],
   ["phases", [data.phases, data.dtypes], () => h("div", {class: "pair"}, phasesSection(data), dtypesSection(data))],
   ["stages", [data.stages], () => stagesSection(data)],
+  ["timeline", [data.step_timeline], () => timelineSection(data)],
   ["roofline", [data.profile], () => rooflineSection(data)],
   ["operations", [data.profile], () => operationsSection(data)],
   ["ranks", [data.ranks, data.rank_map], () => ranksSection(data)],

@@ -22,7 +22,7 @@ const findingsSection = ({findings, diagnosis_missing, marks, what_ifs}) => {
   const passing = marks.filter(mark => !mark.number);
   return section("Findings", findings.length ? "What costs time, largest first, and what to do about it. The share of a finding is the time that its fix saves." : null,
     findings.length ? h("ol", {class: "findings"}, findings.map(findingItem(what_ifs))) : h("p", {}, "Nothing found that costs 1 % of the time."),
-    passing.length ? h("p", {class: "note after"}, "Earlier in the run: ", passing.map(mark =>
+    passing.length ? h("p", {class: "note after"}, "Seen in parts of the run, on the lowest rank: ", passing.map(mark =>
       `steps ${whole(mark.first_step)}–${whole(mark.last_step)} ${words(mark.rule)} (${percent(mark.share)} of the time)`).join("; ") + ".") : null);
 };
 
@@ -123,14 +123,15 @@ const configurationSection = data => {
   const device = run.device || {};
   const peaks = peakGroups(device).map(({rate, dtypes}) => dtypes + " " + unit(rate, "FLOP/s")).join("; ");
   const starts = run.starts.map(({stamp, step}, i) => i && known(step) ? `${stamp} from step ${whole(step)}` : stamp);
+  const counted = data.ranks.count > 1 ? "records of all ranks" : "steps";
   const rows = [
     ["run directory", run.directory], ["run", run.run_id], [starts.length > 1 ? "starts" : "start", starts.join(", ")], ["model", run.model], ["device", device.name],
     ["peak", peaks || "none: no MFU"], ["peak from", device.source],
     ["memory bandwidth", known(device.memory_bytes_per_second) ? unit(device.memory_bytes_per_second, "B/s") : null],
     ["ranks", text(run.world_size, whole)], ["data parallel", text(run.data_parallel, whole)], ["devices per rank", text(run.devices_per_rank, whole)], ["mode", run.mode],
-    ["FLOPs from", headline.flops_sources.map(([name, steps]) => `${name} (${whole(steps)} steps)`).join(", ")],
+    ["FLOPs from", headline.flops_sources.map(([name, steps]) => `${name} (${whole(steps)} ${counted})`).join(", ")],
     ["convention", run.convention ? run.convention + (run.convention_help ? ": " + run.convention_help : "") : null],
-    ["attention pairs", headline.attention_pairs], ["steps excluded", headline.tagged_steps.map(([name, steps]) => `${whole(steps)} ${name}`).join(", ")],
+    ["attention pairs", headline.attention_pairs], [data.ranks.count > 1 ? "records excluded" : "steps excluded", headline.tagged_steps.map(([name, steps]) => `${whole(steps)} ${name}`).join(", ")],
     ["cost of monitoring", known(headline.monitor_share) ? (headline.monitor_share < 1e-4 ? "less than 0.01 %" : percent(headline.monitor_share)) + " of the training thread's time" : null],
     ["lost records", headline.dropped_records ? whole(headline.dropped_records) : null],
   ].filter(([, value]) => value && value !== "n/a");

@@ -11,7 +11,7 @@ const refresh = async () => {
     if (view === wanted) wanted.show(data);
   } catch (error) {
     // If the server does not answer, the page stays as it is.
-    if (view === wanted && (error.status || !source.live)) document.getElementById("page").replaceChildren(missing(error.message));
+    if (view === wanted && (error.status || !source.live)) document.getElementById("page").replaceChildren(section("Cannot show this view", null, missing(error.message)));
     if (!error.status && source.live && !(error instanceof TypeError)) throw error;
   }
 };
@@ -36,7 +36,7 @@ const showBar = path => {
   const bar = document.getElementById("bar");
   bar.hidden = false;
   const run = path[0] === "run" ? path[1] : null;
-  bar.replaceChildren(h("a", {href: "#/runs"}, "Runs"),
+  bar.replaceChildren(path[0] === "runs" ? h("b", {}, "flopmeter") : h("a", {href: "#/runs"}, "Runs"),
     run && path[2] ? h("a", {href: "#/run/" + run}, "All ranks") : "",
     run && !path[2] ? h("a", {href: `/api/run/${run}/curves.csv`, download: ""}, "CSV") : "",
     run && !path[2] ? h("a", {href: `/api/run/${run}/page.html`, download: ""}, "Save page") : "", status_);

@@ -148,12 +148,6 @@ void RunList::summarize(ListedRun& run, double now) {
   const RunMetadata& about = run.index.run().metadata;
   const StepTotals all = overview.all();
   const bool any = all.steps > 0;
-  std::int64_t silent = 0;
-  const double step = all.step_seconds().value_or(Seconds{}).value;
-  for (const auto& [rank, totals] : overview.ranks) {
-    // Compared with the other ranks, not the clock: a finished run is not silent.
-    if (all.last_unix - totals.steps.last_unix > std::max(30.0, 10 * step)) ++silent;
-  }
   run.summary.clear();
   JsonWriter json{run.summary};
   json.begin_object()
@@ -165,7 +159,7 @@ void RunList::summarize(ListedRun& run, double now) {
       .field("device", known(about.peaks.device))
       .field("ranks", overview.ranks.size())
       .field("world_size", about.world_size)
-      .field("silent_ranks", silent)
+      .field("silent_ranks", overview.silent_ranks().size())
       .field("mfu", all.mfu())
       .field("tokens_per_second", all.tokens_per_second())
       .field("samples_per_second", all.samples_per_second())

@@ -40,7 +40,7 @@ StepTotals LiveTotals::all() const {
   std::vector<StepTotals> totals;
   totals.reserve(ranks.size());
   for (const auto& [rank, recent] : ranks) totals.push_back(recent.totals());
-  return totals.size() == 1 ? totals.front() : StepTotals::of_ranks(totals);
+  return StepTotals::of_ranks(totals);
 }
 
 std::span<const std::string_view> live_curves() {

@@ -27,7 +27,7 @@ void RankMap::add(const StepRecord& record) {
   const auto& waited = record.phases[static_cast<std::size_t>(Phase::communication)];
   cells[at].seconds +=
       static_cast<float>(record.step_seconds.value - waited.value_or(Seconds{}).value);
-  ++cells[at].steps;
+  cells[at].steps += record.steps;
 }
 
 void RankMap::coarsen() {
@@ -63,6 +63,7 @@ RankMap::Picture RankMap::picture(int first_rank, std::size_t ranks, std::size_t
       picture.rows.emplace_back();
       picture.slowest.emplace_back();
     }
+    picture.last_rank = rank->first;
     auto& row = picture.rows.back();
     auto& slowest = picture.slowest.back();
     for (std::size_t column = 0; column < rank->second.size(); ++column) {

@@ -27,6 +27,7 @@ class RankMap {
     std::int64_t column_steps = 1;
     std::vector<int> first_ranks;  ///< of each row
     int ranks_per_row = 1;
+    int last_rank = 0;  ///< of the last row
     /// Rows by columns: own seconds of a mean step; of several ranks in a row the slowest.
     std::vector<std::vector<std::optional<double>>> rows;
     std::vector<std::vector<int>> slowest;  ///< rank that the value is of

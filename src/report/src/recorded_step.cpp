@@ -8,10 +8,7 @@ Result<Diagnosis> diagnose(Evidence& evidence, const std::optional<DeviceReport>
   evidence.profiles.insert(
       evidence.profiles.end(), recorded->profiles.begin(), recorded->profiles.end());
   auto diagnosis = diagnose(evidence);
-  if (diagnosis) {
-    auto& findings = (*diagnosis).findings;
-    findings.insert(findings.end(), recorded->findings.begin(), recorded->findings.end());
-  }
+  if (diagnosis) add_findings((*diagnosis).findings, recorded->findings);
   return diagnosis;
 }
 

@@ -2,6 +2,7 @@
 #include "report_diagnosis.h"
 
 #include <flopmeter/analysis/diagnosis.h>
+#include <flopmeter/core/text.h>
 
 #include <algorithm>
 #include <map>
@@ -66,6 +67,15 @@ void write_matmuls(JsonWriter& json, const OpProfile& profile) {
   json.end_array();
 }
 
+std::optional<StepTimeline> profiled_step(const std::vector<OpProfile>& profiles) {
+  if (profiles.empty()) return std::nullopt;
+  const OpProfile& latest = profiles.back();
+  StepTimeline timeline = latest.timeline;
+  timeline.step = "Step " + grouped(latest.step) + ", profiled";
+  if (latest.on_device && !latest.device_times) timeline.step += ", by the time of the host";
+  return timeline;
+}
+
 }  // namespace
 
 void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis) {
@@ -119,6 +129,14 @@ void write_op_profile(JsonWriter& json, const std::vector<OpProfile>& profiles, 
   write_ops(json, latest);
   write_matmuls(json, host_times ? OpProfile{} : latest);
   json.end_object();
+}
+
+void write_step_timeline(JsonWriter& json,
+                         const std::optional<StepTimeline>& recorded,
+                         const std::vector<OpProfile>& profiles) {
+  const auto timeline = recorded ? recorded : profiled_step(profiles);
+  json.key("step_timeline");
+  timeline && !timeline->lanes.empty() ? write_json(json, *timeline) : void(json.null());
 }
 
 }  // namespace flopmeter

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "report_curves.h"
 #include "report_data.h"
 #include "report_diagnosis.h"
-#include "report_pictures.h"
+#include "report_ranks.h"
 
 #include <flopmeter/analysis/diagnosis.h>
 #include <flopmeter/analysis/run_evidence.h>
@@ -14,13 +15,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
 
 namespace flopmeter {
 namespace {
-
-constexpr std::size_t most_rank_rows = 64;
-constexpr std::size_t most_rank_bars = 600;
 
 std::optional<std::string> known(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional{text};
@@ -129,59 +126,6 @@ void write_headline(JsonWriter& json,
   json.end_object();
 }
 
-void write_timeline(JsonWriter& json, const Timeline& timeline) {
-  const auto& buckets = timeline.buckets();
-  const auto column = [&](std::string_view name, auto write) {
-    json.key(name).begin_array();
-    for (const auto& [index, bucket] : buckets) write(bucket);
-    json.end_array();
-  };
-  json.key("timeline").begin_object().field("steps_per_bucket", timeline.steps_per_bucket());
-  column("step", [&](const Bucket& s) { json.value(s.first_step); });
-  column("last_step", [&](const Bucket& s) { json.value(s.last_step); });
-  column("time", [&](const Bucket& s) { json.raw(fixed(s.time_unix, 3)); });
-  json.key("curves").begin_array();
-  for (std::size_t i = 0; i < timeline.curves().size(); ++i) {
-    const Field& field = *timeline.curves()[i];
-    const auto values = [&](std::string_view name, auto pick) {
-      column(name, [&](const Bucket& s) {
-        s.spreads[i].count == 0 ? void(json.null()) : write_short(json, pick(s.spreads[i]));
-      });
-    };
-    const bool measured = std::any_of(buckets.begin(), buckets.end(), [i](const auto& s) {
-      return s.second.spreads[i].count > 0;
-    });
-    if (!measured) continue;
-    json.begin_object().field("field",
-                              field.group.empty()
-                                  ? std::string{field.name}
-                                  : std::string{field.group} + "." + std::string{field.name});
-    json.field("unit", to_string(field.unit)).field("help", field.help);
-    if (field.group == "phases") {  // over all steps, so that phases add up to the mean step
-      column("mean", [&](const Bucket& s) {
-        write_short(json, s.spreads[i].sum / static_cast<double>(s.steps));
-      });
-      json.end_object();
-      continue;
-    }
-    values("mean", [](const ValueSpread& spread) { return *spread.mean(); });
-    if (i == timeline.quantile_curve()) {
-      const auto quantile = [&](std::string_view name, double share) {
-        column(name, [&](const Bucket& s) {
-          const auto value = s.quantiles.at(share);
-          value ? write_short(json, *value) : void(json.null());
-        });
-      };
-      quantile("p5", 0.05);
-      quantile("p95", 0.95);
-    }
-    values("low", [](const ValueSpread& spread) { return spread.low; });
-    values("high", [](const ValueSpread& spread) { return spread.high; });
-    json.end_object();
-  }
-  json.end_array().end_object();
-}
-
 /// Records of other kinds than train steps: evaluation, checkpoint, profiled step, and so on.
 void write_events(JsonWriter& json, const std::deque<RunEvent>& events) {
   json.key("events").begin_array();
@@ -240,71 +184,6 @@ void write_dtypes(JsonWriter& json, const StepTotals& all) {
   json.end_array();
 }
 
-void write_ranks(JsonWriter& json,
-                 const std::map<int, RankTotals>& ranks,
-                 const std::vector<RankFigures>& judged) {
-  std::set<int> slow;
-  for (const RankFigures& rank : judged) {
-    if (rank.verdict != Verdict::normal) slow.insert(rank.rank);
-  }
-  double newest = 0;
-  for (const auto& [rank, totals] : ranks) newest = std::max(newest, totals.steps.last_unix);
-  // Compared with the other ranks, not the clock: a finished run is not silent.
-  const auto silent = [newest](const StepTotals& totals) {
-    const double step = totals.step_seconds().value_or(Seconds{}).value;
-    return newest - totals.last_unix > std::max(30.0, 10 * step);
-  };
-  using Row = std::pair<int, const RankTotals*>;
-  std::vector<Row> rows;
-  std::vector<double> own;
-  for (const auto& [rank, totals] : ranks) {
-    rows.emplace_back(rank, &totals);
-    own.push_back(own_seconds(totals.steps));
-  }
-  const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
-  if (!own.empty()) std::nth_element(own.begin(), middle, own.end());
-  const std::optional<double> median = own.empty() ? std::nullopt : std::optional{*middle};
-  json.key("ranks").begin_object().field("count", rows.size()).field("median_seconds", median);
-  json.key("strip").begin_array();
-  const std::size_t each = (rows.size() + most_rank_bars - 1) / most_rank_bars;
-  const auto slower = [&slow](const Row& a, const Row& b) {
-    return std::pair{slow.contains(a.first), own_seconds(a.second->steps)} <
-           std::pair{slow.contains(b.first), own_seconds(b.second->steps)};
-  };
-  for (std::size_t i = 0; i < rows.size(); i += each) {
-    const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(i + each, rows.size()));
-    const Row& worst =
-        *std::max_element(rows.begin() + static_cast<std::ptrdiff_t>(i), end, slower);
-    json.begin_object()
-        .field("rank", worst.first)
-        .field("step_seconds", own_seconds(worst.second->steps))
-        .field("slow", slow.contains(worst.first))
-        .end_object();
-  }
-  json.end_array();
-  if (rows.size() > most_rank_rows) {
-    std::stable_sort(rows.begin(), rows.end(), [&](auto& a, auto& b) { return slower(b, a); });
-    rows.resize(most_rank_rows);
-  }
-  json.key("rows").begin_array();
-  for (const auto& [rank, totals] : rows) {
-    json.begin_object()
-        .field("rank", rank)
-        .field("steps", totals->steps.steps)
-        .field("last_step", totals->steps.last_step)
-        .field("step_seconds", own_seconds(totals->steps))
-        .field("slow", slow.contains(rank))
-        .field("silent", silent(totals->steps))
-        .field("mfu", totals->steps.mfu())
-        .field("data_share", totals->steps.phase_share(Phase::data))
-        .field("communication_share", totals->steps.phase_share(Phase::communication))
-        .field("memory_peak_bytes", totals->memory_peak_bytes)
-        .field("dropped_records", totals->dropped_records)
-        .end_object();
-  }
-  json.end_array().end_object();
-}
-
 void write_marks(JsonWriter& json, const std::vector<FindingMark>& marks) {
   json.key("marks").begin_array();
   for (const FindingMark& mark : marks) {
@@ -353,12 +232,12 @@ std::string document(const Shown& shown, const ReportOptions& options) {
   write_phases(json, all);
   write_stages(json, shown.overview.stages);
   write_dtypes(json, all);
-  write_ranks(json, shown.overview.ranks, shown.ranks);
+  write_ranks(json, shown.overview, shown.ranks);
   json.key("rank_map");
   write_rank_map(json, shown.rank_map);
   write_diagnosis(json, shown.diagnosis);
   write_op_profile(json, shown.profiles, shown.timeline.has_value());
-  write_step_timeline(json, shown.timeline);
+  write_step_timeline(json, shown.timeline, shown.profiles);
   write_marks(json, shown.marks);
   json.key("notes").begin_array();
   for (const std::string& note : shown.notes) json.value(note);

@@ -23,10 +23,11 @@ std::string_view asset(std::string_view name) {
 }
 
 /// In the order of their use.
-constexpr std::array<std::string_view, 13> scripts = {"dom",
+constexpr std::array<std::string_view, 14> scripts = {"dom",
                                                       "address",
                                                       "source",
                                                       "headline",
+                                                      "chart_marks",
                                                       "curves",
                                                       "sections",
                                                       "roofline",

@@ -43,7 +43,7 @@ void RankTotals::add(const StepRecord& record) {
 
 void StageTotals::add(const StepRecord& record) {
   const double device_time = record.step_seconds.value * record.devices;
-  ++records;
+  records += record.steps;
   seconds += record.step_seconds.value;
   if (record.model_flops) model_flops.add(record.model_flops->value, device_time);
   if (record.mfu) ideal.add(*record.mfu * device_time, device_time);
@@ -71,7 +71,7 @@ void RunOverview::add(const StepRecord& record) {
     return;
   }
   timeline.add(record);
-  ++sources[record.flops_source];
+  sources[record.flops_source] += record.steps;
   if (record.attention_pairs != AttentionPairs::none) attention_pairs = record.attention_pairs;
 }
 
@@ -79,7 +79,22 @@ StepTotals RunOverview::all() const {
   std::vector<StepTotals> totals;
   totals.reserve(ranks.size());
   for (const auto& [rank, each] : ranks) totals.push_back(each.steps);
-  return totals.size() == 1 ? totals.front() : StepTotals::of_ranks(totals);
+  return StepTotals::of_ranks(totals);
+}
+
+std::set<int> RunOverview::silent_ranks() const {
+  constexpr double least_seconds = 30;
+  constexpr double least_steps = 10;
+  double newest = 0;
+  for (const auto& [rank, totals] : ranks) newest = std::max(newest, totals.steps.last_unix);
+  std::set<int> silent;
+  for (const auto& [rank, totals] : ranks) {
+    const double step = totals.steps.step_seconds().value_or(Seconds{}).value;
+    // Compared with the other ranks, not the clock: a finished run is not silent.
+    if (newest - totals.steps.last_unix > std::max(least_seconds, least_steps * step))
+      silent.insert(rank);
+  }
+  return silent;
 }
 
 }  // namespace flopmeter

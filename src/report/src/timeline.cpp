@@ -20,12 +20,12 @@ void merge(Bucket& into, const Bucket& from) {
 
 }  // namespace
 
-void ValueSpread::add(double value) {
+void ValueSpread::add(double value, std::int64_t times) {
   if (!std::isfinite(value)) return;
-  sum += value;
+  sum += value * static_cast<double>(times);
   low = std::min(low, value);
   high = std::max(high, value);
-  ++count;
+  count += times;
 }
 
 void ValueSpread::add(const ValueSpread& other) {
@@ -46,15 +46,15 @@ constexpr double bin_width = 0.04;  ///< of the natural logarithm
 
 }  // namespace
 
-void QuantileSketch::add(double value) {
+void QuantileSketch::add(double value, std::uint32_t times) {
   if (!(value > 0) || !std::isfinite(value)) return;
   const auto bin = static_cast<std::int16_t>(std::lround(std::log(value) / bin_width));
   const auto place = std::lower_bound(
       bins_.begin(), bins_.end(), bin, [](const auto& each, int key) { return each.first < key; });
   if (place != bins_.end() && place->first == bin) {
-    ++place->second;
+    place->second += times;
   } else {
-    bins_.insert(place, {bin, 1});
+    bins_.insert(place, {bin, times});
   }
 }
 
@@ -99,12 +99,17 @@ void Timeline::add(const StepRecord& record) {
   }
   bucket.first_step = std::min(bucket.first_step, record.step);
   bucket.last_step = std::max(bucket.last_step, record.step);
-  ++bucket.steps;
+  bucket.steps += record.steps;
   bucket.time_unix = std::max(bucket.time_unix, record.time_unix);
   for (std::size_t i = 0; i < curves_.size(); ++i) {
-    if (const auto value = as_number(curves_[i]->read(record))) bucket.spreads[i].add(*value);
+    const auto value = as_number(curves_[i]->read(record));
+    if (!value) continue;
+    const bool is_sum = curves_[i]->kind == FieldKind::counter;
+    bucket.spreads[i].add(is_sum ? *value / record.steps : *value, record.steps);
   }
-  if (quantile_curve_ < curves_.size()) bucket.quantiles.add(record.step_seconds.value);
+  if (quantile_curve_ < curves_.size())
+    bucket.quantiles.add(record.step_seconds.value / record.steps,
+                         static_cast<std::uint32_t>(record.steps));
   while (buckets_.size() > most_) coarsen();
 }
 

@@ -67,7 +67,7 @@ def runs(tmp_path_factory):
     synthetic_runs.write_op_profile(root / "starved")
     synthetic_runs.describe(root / "group" / "eight", 8)
     for rank in range(8):
-        synthetic_runs.write_stream(synthetic_runs.stream(root / "group" / "eight", rank), (synthetic_runs.noisy(step, rank) for step in range(100)))
+        synthetic_runs.write_stream(synthetic_runs.stream(root / "group" / "eight", rank), (synthetic_runs.noisy(step, rank, data_parallel=8) for step in range(100 if rank != 5 else 30)))
     synthetic_runs.describe(root / "<b>evil", model=EVIL, run_id=EVIL, device={"name": EVIL, "source": EVIL, "peak_flops_per_second": {"bf16": 1e14}})
     synthetic_runs.write_stream(synthetic_runs.stream(root / "<b>evil"), (synthetic_runs.noisy(step) for step in range(20)))
     (root / "latest").symlink_to("starved")

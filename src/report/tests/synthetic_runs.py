@@ -78,7 +78,11 @@ def write_op_profile(directory, step=100, rank=0, stamp="20231114_221320"):
             {"name": "aten::add", "kind": "memory", "phase": "forward", "backward": False, "elements": 1 << 25, "calls": 60,
              "self_seconds": 0.04}]
     profile = {"v": 1, "step": step, "time_unix": 1.7e9 + 0.5 * step, "wall_seconds": 0.5, "busy_seconds": 0.365,
-              "calls": 180, "on_device": False, "rows": rows}
+              "calls": 180, "on_device": False, "rows": rows,
+              "timeline": {"seconds": 0.5, "omitted": 12, "names": ["forward", "backward", "aten::linear", "aten::add"], "lanes": [
+                  {"name": "phase", "kind": "phases", "spans": [[0.05, 0.15, 0], [0.2, 0.25, 1]]},
+                  {"name": "compute", "kind": "compute", "spans": [[0.05, 0.1, 2], [0.2, 0.25, 2]]},
+                  {"name": "other operators", "kind": "operators", "spans": [[0.15, 0.05, 3]]}]}}
     (directory / f"op_profile_{stamp}.rank{rank}.jsonl").write_text(json.dumps(profile) + "\n")
 
 

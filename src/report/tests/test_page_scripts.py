@@ -18,8 +18,8 @@ def page(browser, flopmeter, tmp_path_factory):
 
 @pytest.mark.parametrize("expression, value", [
     ("percent(0.4321)", "43.2 %"),
-    ("percent(0.0432)", "4.32 %"),
-    ("percent(0)", "0.00 %"),
+    ("percent(0.0432)", "4.3 %"),
+    ("percent(0)", "0.0 %"),
     ("percent(0.000012)", "0.0012 %"),
     ("si(1234567)", "1.23 M"),
     ("si(12)", "12"),
@@ -30,8 +30,9 @@ def page(browser, flopmeter, tmp_path_factory):
     ("duration(90061)", "25 h 01 min"),
     ("text(null, percent)", "n/a"),
     ("visible('a\\u001b[31m\\u202eb')", "a\ufffd[31m\ufffdb"),
-    ("ago(0.5)", "now"),
-    ("ago(75)", "1 min 15 s ago"),
+    ("ago(0, 0.5)", "now"),
+    ("ago(0, 75)", "1 min 15 s ago"),
+    ("ago(0, 864000)", "1 Jan 1970"),
     ("median([3, 1, 2])", 2),
     ("onAxis.ratio(0.015)", "1.5 %"),
 ])

@@ -15,7 +15,7 @@ def eight(tmp_path_factory, flopmeter):
     directory = tmp_path_factory.mktemp("eight")
     synthetic_runs.describe(directory, 8)
     for rank in range(8):
-        synthetic_runs.write_stream(synthetic_runs.stream(directory, rank), (synthetic_runs.noisy(step, rank) for step in range(300)))
+        synthetic_runs.write_stream(synthetic_runs.stream(directory, rank), (synthetic_runs.noisy(step, rank, data_parallel=8) for step in range(300)))
     page = directory / "report.html"
     flopmeter("report", directory, "-o", page)
     return page
@@ -103,6 +103,16 @@ def test_findings_budget_and_roofline_are_shown(browser, flopmeter, tmp_path):
         page.evaluate("document.querySelector('.what-if input').click()")
         assert f"With this fix: {shown['findings'][0]['speedup']:.2f} × faster" in text(page)
         assert "NaN" not in seen and "undefined" not in seen
+        assert "Step 100, profiled: 500.0 ms. 12 shorter bars are omitted." in seen
+        x, y = page.evaluate("""(() => { const canvas = document.querySelector('canvas.lanes'); canvas.scrollIntoView({block: "center"});
+            const box = canvas.getBoundingClientRect(); return [box.x + 110 + 0.35 * (box.width - 110), box.y + 17]; })()""")
+        page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y + 40)
+        assert "add: 50.0 ms, begins at 150.0 ms" in text(page)
+        page.evaluate("document.querySelector('canvas.lanes').focus()")
+        for kind in ("keyDown", "keyUp"):
+            page.ask("Input.dispatchKeyEvent", type=kind, key="+")
+        page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)  # at 200 ms of 125 to 375 now
+        assert "backward: 250.0 ms, begins at 200.0 ms" in text(page)
     finally:
         page.close()
 

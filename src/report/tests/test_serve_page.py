@@ -94,9 +94,13 @@ def test_link_holds_view_axis_zoom_and_fixes(browser, server):
 
 
 def test_heat_map_opens_a_rank(browser, server):
-    run = server.runs(3)["group/eight"]["id"]
+    listed = server.runs(3)["group/eight"]
+    assert (listed["ranks"], listed["silent_ranks"]) == (8, 1)
+    run = listed["id"]
     page = open_page(browser, server, f"#/run/{run}")
     try:
+        page.wait("document.querySelectorAll('tr.slow').length")
+        assert "29, silent" in page.evaluate("[...document.querySelectorAll('tr.slow')].map(row => row.innerText).join()")
         x, y = page.wait("""(() => { const map = document.querySelector('canvas.heat'); if (!map) return null; map.scrollIntoView({block: "center"});
             const box = map.getBoundingClientRect(); return [box.x + 0.5 * box.width, box.y + box.height * 3.5 / 8]; })()""")
         page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
@@ -104,6 +108,7 @@ def test_heat_map_opens_a_rank(browser, server):
         for kind in ("mousePressed", "mouseReleased"):
             page.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
         page.wait("view.data && view.data.rank === 3")
+        assert "rank 3 of 8" in shown(page)
         assert page.evaluate("location.hash") == f"#/run/{run}/rank/3" and page.complaints() == []
     finally:
         page.close()
@@ -320,6 +325,8 @@ while time.monotonic() < end:
             page.evaluate("document.querySelector('tbody a').click()")
             first = page.wait("view.data && view.data.headline && view.data.headline.last_step")
             page.wait(f"view.data.headline.last_step > {first} + 20")
+            page.wait("view.data.step_timeline && document.querySelectorAll('canvas.lanes').length")  # of a profiled step
+            assert "aten::linear" in page.evaluate("view.data.step_timeline.names")
             training.kill()
             training.wait()
             page.evaluate("location.hash = '#/runs'")

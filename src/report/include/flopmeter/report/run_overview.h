@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace flopmeter {
@@ -66,6 +67,8 @@ class RunOverview {
 
   /// All ranks together.
   [[nodiscard]] StepTotals all() const;
+  /// Ranks without a record for long, while others have newer ones.
+  [[nodiscard]] std::set<int> silent_ranks() const;
 };
 
 }  // namespace flopmeter

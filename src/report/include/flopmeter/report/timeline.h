@@ -24,7 +24,7 @@ struct ValueSpread {
   double high = -std::numeric_limits<double>::infinity();
   std::int64_t count = 0;
 
-  void add(double value);
+  void add(double value, std::int64_t times = 1);
   void add(const ValueSpread& other);
   [[nodiscard]] std::optional<double> mean() const;
 };
@@ -32,7 +32,7 @@ struct ValueSpread {
 /// Counts of positive values by size, so that quantiles of a merged bucket are known to 2 %.
 class QuantileSketch {
  public:
-  void add(double value);
+  void add(double value, std::uint32_t times = 1);
   void add(const QuantileSketch& other);
   /// The value that this share of the values does not exceed; empty without values.
   [[nodiscard]] std::optional<double> at(double share) const;
@@ -45,7 +45,7 @@ class QuantileSketch {
 struct Bucket {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  std::int64_t steps = 0;            ///< records in it
+  std::int64_t steps = 0;            ///< of the records in it
   double time_unix = 0;              ///< end of the latest step in it
   std::vector<ValueSpread> spreads;  ///< by curve
   QuantileSketch quantiles;          ///< of the step time
