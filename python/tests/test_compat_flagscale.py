@@ -65,7 +65,8 @@ def test_every_module_has_its_names(flagscale, module):
 
 def run(flagscale, args, steps):
     hooks = flagscale(".hooks")
-    assert hooks.initialize_perf_monitor(args) is not None
+    assert hooks._perf_monitor_callback is None
+    assert hooks.initialize_perf_monitor(args) is hooks._perf_monitor_callback is not None
     for iteration in range(steps):
         hooks.perf_monitor_start_iteration(iteration)
         hooks.perf_monitor_end_iteration(iteration)

@@ -22,6 +22,7 @@ DELTA = {
     "linear_value_head_dim": 8,
     "linear_conv_kernel_dim": 4,
 }
+MAMBA = {"mamba_state_dim": 16, "mamba_head_dim": 8, "mamba_num_groups": 2}
 SETS = {
     "gqa": GQA,
     "mha": {},
@@ -47,6 +48,14 @@ SETS = {
     "experts in a latent width": {**EXPERTS, "moe_latent_size": 16},
     "delta nets": DELTA,
     "delta nets by list": {**DELTA, "linear_attention_freq": [1, 0, 0, 1]},
+    "latent without a gate": {**LATENT, "swiglu": False},
+    "latent experts mixed with dense layers": {**LATENT, **EXPERTS, "moe_latent_size": 16, "moe_layer_freq": 2, "moe_shared_expert_intermediate_size": 40},
+    "delta nets with other value heads": {**DELTA, "linear_value_head_dim": 12},
+    "hybrid": {**GQA, **MAMBA, "hybrid_layer_pattern": "M*-M|-*"},
+    "hybrid of other widths": {**MAMBA, "mamba_num_heads": 4, "kv_channels": 16, "swiglu": False, "hybrid_override_pattern": "MM*-"},
+    "hybrid by ratios": {**MAMBA, "num_layers": 8, "is_hybrid_model": True, "hybrid_attention_ratio": 0.25, "hybrid_mlp_ratio": 0.5},
+    "hybrid with experts, delta nets, and prediction": {**MAMBA, **EXPERTS, **DELTA, "moe_latent_size": 16, "hybrid_layer_pattern": "MGE*/ME/ME", "mtp_num_layers": 2},
+    "windows count as full layers": {"window_size": (7, 0)},
     "delta nets, gates, and experts": {**DELTA, **EXPERTS, "attention_output_gate": True, "moe_shared_expert_intermediate_size": 40},
 }
 
@@ -63,15 +72,70 @@ def test_flops_equal_megatrons_formula(name):
     assert estimated["flops"]["model"] == megatron_flops(a, 3)
 
 
+# FlagScale's arguments for Qwen2.5-VL 7B.
+QWEN_VL = {
+    "num_layers": 28,
+    "hidden_size": 3584,
+    "ffn_hidden_size": 18944,
+    "num_attention_heads": 28,
+    "group_query_attention": True,
+    "num_query_groups": 4,
+    "padded_vocab_size": 152064,
+    "seq_length": 1024,
+    "untie_embeddings_and_output_weights": True,
+    "freeze_ViT": False,
+    "freeze_LM": False,
+    "vision_recompute_layer_steps": 0,
+}
+GRIDS = [(1, 36, 36), (2, 16, 24)]
+
+
+def vision_flops(more, **options):
+    a = arguments({**QWEN_VL, **more})
+    options.setdefault("trainable", trainable_of(a))
+    return flopmeter.estimate(megatron.model_config(a), seq_len=1024, batch=2, image_grid_thw=GRIDS, **options)["flops"]["model"]
+
+
+def test_a_vision_tower_follows_from_flagscales_arguments():
+    published = flopmeter.estimate("qwen2.5-vl-7b", seq_len=1024, batch=2, image_grid_thw=GRIDS)["flops"]["model"]
+    assert vision_flops({}) == published
+    frozen = flopmeter.estimate("qwen2.5-vl-7b", seq_len=1024, batch=2, image_grid_thw=GRIDS, trainable="freeze:model.visual*")
+    assert vision_flops({"freeze_ViT": True}) == frozen["flops"]["model"] < published
+    assert vision_flops({"freeze_LM": True}) < published
+
+
+@pytest.mark.parametrize(("layers", "hidden", "depth"), [(36, 2560, 24), (36, 4096, 27)])
+def test_the_tower_of_qwen3_vl_depends_on_the_language_model(layers, hidden, depth):
+    a = arguments({**QWEN_VL, "num_layers": layers, "hidden_size": hidden, "kv_channels": 128})
+    del a.vision_recompute_layer_steps
+    a.vision_recompute_activations = False
+    config = megatron.model_config(a)
+    assert (config["model_type"], config["vision_config"]["depth"]) == ("qwen3_vl", depth)
+    assert flopmeter.estimate(config, seq_len=1024, image_grid_thw=GRIDS)["flops"]["components"]["vision"] > 0
+
+
+def test_hooks_count_the_images_of_an_iteration(tmp_path, capsys):
+    flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path)]
+    a = arguments({**QWEN_VL, "micro_batch_size": 1, "global_batch_size": 2})
+    megatron.initialize_perf_monitor(megatron.add_arguments(argparse.ArgumentParser()).parse_args(flags, a), device="h100")
+    for iteration, grids in ((1, GRIDS), (2, None)):
+        megatron.perf_monitor_start_iteration(iteration, image_grid_thw=grids)
+        megatron.perf_monitor_end_iteration(iteration)
+    megatron.perf_monitor_end_training()
+    known, assumed = records(tmp_path)
+    assert known["model_flops"] == vision_flops({})
+    assert assumed["model_flops"] != known["model_flops"]
+    assert "one of 576 visual tokens is assumed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({**LATENT, "swiglu": False}, "without --swiglu"),
         ({"padded_vocab_size": None}, "padded_vocab_size"),
         ({**EXPERTS, "moe_layer_freq": [1]}, "1 entries for 4 layers"),
         ({**EXPERTS, "moe_layer_freq": "[1]*4"}, "parser"),
-        ({**LATENT, **EXPERTS, "moe_latent_size": 16}, "moe_latent_size"),
-        ({"hybrid_layer_pattern": "M*", "is_hybrid_model": True}, "hybrid_layer_pattern, is_hybrid_model"),
+        ({"hybrid_layer_pattern": "M*", "mtp_num_layers": 1}, "without the layers of a prediction"),
+        ({"hybrid_layer_pattern": "M*", "spec": ["module", "gdp_stack_spec"]}, "gdp_stack_spec"),
         ({**DELTA, "experimental_attention_variant": "dsa"}, "experimental_attention_variant dsa"),
         ({**DELTA, "linear_attention_freq": [1]}, "an entry for each of 4 layers"),
         ({"attention_output_gate": True, "window_size": (16, 0)}, "window_size together with"),
@@ -169,11 +233,11 @@ def test_nothing_starts_without_the_flag(tmp_path):
 def test_an_unknown_model_is_monitored_without_flops(tmp_path, capsys):
     parser = megatron.add_arguments(argparse.ArgumentParser())
     flags = ["--enable-perf-monitor", "--perf-log-dir", str(tmp_path)]
-    monitor = megatron.initialize_perf_monitor(parser.parse_args(flags, arguments({"hybrid_layer_pattern": "M*"})), device="h100")
+    monitor = megatron.initialize_perf_monitor(parser.parse_args(flags, arguments({"retro_add_retriever": True})), device="h100")
     megatron.perf_monitor_start_iteration(1)
     megatron.perf_monitor_end_iteration(1)
     megatron.perf_monitor_end_training()
-    assert "no model for Megatron's hybrid_layer_pattern; FLOPs and MFU are empty" in capsys.readouterr().err
+    assert "no model for Megatron's retro_add_retriever; FLOPs and MFU are empty" in capsys.readouterr().err
     (row,) = records(tmp_path)
     assert monitor is not None and row["tokens"] == 32
     assert (row["model_flops"], row["mfu"]) == (None, None)

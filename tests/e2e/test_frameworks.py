@@ -113,7 +113,7 @@ def test_the_convention_is_the_one_of_the_figure(folder, here):
 
 def test_a_model_without_a_family_has_megatrons_own_figure(folder, here):
     errors = here(NO_FAMILY="1").err
-    assert "hybrid_layer_pattern; model FLOPs are those of Megatron's num_floating_point_operations()" in errors
+    assert "retro_add_retriever; model FLOPs are those of Megatron's num_floating_point_operations()" in errors
     rows = folder.records()
     assert [row["model_flops"] for row in rows] == [1000 * samples for samples in SAMPLES]
     assert {(row["flops_source"], row["convention"]) for row in rows} == {("framework", "megatron")}
@@ -121,8 +121,7 @@ def test_a_model_without_a_family_has_megatrons_own_figure(folder, here):
 
 
 def test_the_work_of_a_model_with_a_vision_tower_is_counted(folder, here):
-    errors = here(VISION="1").err
-    assert "no model for Megatron's vision tower; model FLOPs are counted" in errors
+    here(VISION="1")
     rows = folder.records()
     executed = [model_flops(samples, "executed") for samples in SAMPLES]
     assert [row["hardware_flops"] for row in rows] == executed

@@ -61,7 +61,7 @@ _MODULES: dict[str, dict[str, tuple[str, ...]]] = {
         "flopmeter.integrations.flagscale": _HOOKS,
         "flopmeter.compat._flagscale": ("FLOPSMeasurementCallback", "PerformanceMonitor"),
     },
-    f"{_FLAGSCALE}.hooks": {"flopmeter.integrations.flagscale": _HOOKS},
+    f"{_FLAGSCALE}.hooks": {"flopmeter.integrations.flagscale": (*_HOOKS, "__getattr__")},
     f"{_FLAGSCALE}.perf_metrics": {
         "flopmeter.compat._flagscale": (
             "FLOPSMeasurementCallback",
@@ -94,7 +94,7 @@ class _Names(MetaPathFinder, Loader):
         for source, names in _MODULES[module.__name__].items():
             owner = importlib.import_module(source)
             vars(module).update({name: getattr(owner, name) for name in names})
-            vars(module).setdefault("__all__", []).extend(names)
+            vars(module).setdefault("__all__", []).extend(name for name in names if not name.startswith("_"))
 
 
 def install() -> None:

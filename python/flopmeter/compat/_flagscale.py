@@ -18,7 +18,7 @@ from flopmeter.compat._language import print_line
 from flopmeter.estimation import estimate
 from flopmeter.integrations.flagscale import FIRST_ROW
 from flopmeter.integrations.megatron_flags import monitor_options
-from flopmeter.integrations.megatron_loop import Loop, flagscale_metrics, is_first_rank
+from flopmeter.integrations.megatron_loop import Loop, is_first_rank, memory_metrics
 from flopmeter.integrations.megatron_model import model_config
 from flopmeter.log import log_once
 
@@ -200,7 +200,7 @@ class PerformanceMonitor:
         wait = _WAIT_SECONDS
         while (text := self._queue.next(wait)) is not None:
             wait = 0.0
-            values = flagscale_metrics([json.loads(text)], 1, 1)
+            values = memory_metrics(text)
             self.current_memory_gb = values.get("memory/current_gb", self.current_memory_gb)
             self.peak_memory_gb = values.get("memory/peak_gb", self.peak_memory_gb)
 

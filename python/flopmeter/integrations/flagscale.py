@@ -42,6 +42,13 @@ def perf_monitor_end_iteration(iteration: int, writer: Any = None, wandb_writer:
     megatron.perf_monitor_end_iteration(iteration + 1, writer, wandb_writer)
 
 
+def __getattr__(name: str) -> Any:
+    """FlagScale's hooks keep the monitor in ``_perf_monitor_callback``."""
+    if name == "_perf_monitor_callback":
+        return megatron.get_perf_monitor()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 get_perf_monitor = megatron.get_perf_monitor
 perf_monitor_end_training = megatron.perf_monitor_end_training
 

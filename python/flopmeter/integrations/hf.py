@@ -17,7 +17,9 @@ from flopmeter.integrations.kit import Integration, as_count, guarded
 def _callers(frame: FrameType | None) -> Iterator[Any]:
     """The objects whose methods led here, innermost first: a callback gets neither its handler nor the Trainer."""
     while frame is not None:
-        yield frame.f_locals.get("self")
+        # Of methods only: a read of locals keeps what they hold alive until the function returns.
+        if frame.f_code.co_varnames[:1] == ("self",):
+            yield frame.f_locals.get("self")
         frame = frame.f_back
 
 

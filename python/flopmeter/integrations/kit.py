@@ -48,13 +48,13 @@ from typing import Any
 
 from flopmeter.guard import guarded
 from flopmeter.log import log_once
-from flopmeter.metrics import Window, perf_metrics
+from flopmeter.metrics import Window
 from flopmeter.monitor import Monitor, StepSource
 from flopmeter.options import run_directory
 from flopmeter.torch.patch import Patch
 from flopmeter.values import as_count, as_float
 
-__all__ = ["Integration", "Monitor", "Patch", "StepSource", "Window", "as_count", "as_float", "guarded", "log_once", "perf_metrics"]
+__all__ = ["Integration", "Monitor", "Patch", "StepSource", "Window", "as_count", "as_float", "guarded", "log_once"]
 
 
 class Integration:

@@ -61,11 +61,11 @@ def get_perf_monitor() -> Monitor | None:
     return None if loop is None else loop.monitor
 
 
-def perf_monitor_start_iteration(iteration: int) -> None:
-    """An iteration begins."""
+def perf_monitor_start_iteration(iteration: int, image_grid_thw: Any = None) -> None:
+    """An iteration begins; ``image_grid_thw``: a row (t, h, w) for each image of this replica, in patches."""
     loop = megatron_training.current()
     if loop is not None and not megatron_training.marks_steps():
-        loop.begin(iteration)
+        loop.begin(iteration, image_grid_thw)
     elif loop is None and not _initialized:
         log_once("no iteration is recorded: call initialize_perf_monitor(args) before perf_monitor_start_iteration()")
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import argparse
 import copy
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from flopmeter._flopmeter import StepTotals
 from flopmeter.batch import Batch, describe
 from flopmeter.estimation import estimate
 from flopmeter.guard import describe_error, guarded
 from flopmeter.integrations.megatron_flags import MODEL_TYPE_REASON
-from flopmeter.integrations.megatron_model import has_vision_tower, model_config, needed, recompute_of, trainable_of
+from flopmeter.integrations.megatron_model import model_config, needed, recompute_of, trainable_of
+from flopmeter.integrations.megatron_vision import has_vision_tower
 from flopmeter.log import log_once
-from flopmeter.metrics import Window, perf_metrics
+from flopmeter.metrics import Window, total_metrics
 from flopmeter.models import find_model
 from flopmeter.monitor import Monitor, StepSource
 from flopmeter.values import as_count
@@ -77,32 +80,33 @@ def loss_of(losses: Any) -> Any:
     return value
 
 
-def flagscale_metrics(records: Sequence[Mapping[str, Any]], world_size: int, replicas: int) -> dict[str, float]:
-    """The seven values that FlagScale logs, of all ranks, over these train steps; unknown values are omitted."""
-    seconds = sum(record["step_seconds"] for record in records)
-    if not seconds:
+def memory_metrics(record: str | None) -> dict[str, float]:
+    """Memory of the device, or of the process on a CPU, in a record."""
+    memory = json.loads(record or "{}").get("memory_bytes") or {}
+    place = "rss" if memory.get("device") is None else "device"
+    values = {"memory/current_gb": memory.get(place), "memory/peak_gb": memory.get(place + "_peak")}
+    return {name: value / 2**30 for name, value in values.items() if value is not None}
+
+
+def flagscale_metrics(totals: StepTotals, last: str | None, world_size: int, replicas: int) -> dict[str, float]:
+    """The seven values that FlagScale logs, of all ranks: totals over the train steps, memory from the last record.
+
+    Unknown values are omitted.
+    """
+    if not totals.step_seconds:
         return {}
 
-    def rate(name: str, factor: float) -> float | None:
-        known = [record for record in records if record[name] is not None]
-        return factor * sum(record[name] for record in known) / seconds if len(known) == len(records) else None
-
-    def gibibytes(kind: str) -> float | None:
-        memory = records[-1].get("memory_bytes") or {}
-        place = "rss" if memory.get("device") is None else "device"
-        value = memory.get(place + kind)
-        return None if value is None else value / 2**30
+    def scaled(value: float | None, factor: float) -> float | None:
+        return None if value is None else factor * value
 
     values = {
-        "performance/tflops_per_gpu": rate("model_flops", 1e-12),
-        "performance/tflops_total": rate("model_flops", 1e-12 * world_size),
-        "performance/avg_step_time_ms": 1e3 * seconds / len(records),
-        "performance/samples_per_second": rate("samples", replicas),
-        "performance/tokens_per_second": rate("tokens", replicas),
-        "memory/current_gb": gibibytes(""),
-        "memory/peak_gb": gibibytes("_peak"),
+        "performance/tflops_per_gpu": scaled(totals.flops_per_second, 1e-12),
+        "performance/tflops_total": scaled(totals.flops_per_second, 1e-12 * world_size),
+        "performance/avg_step_time_ms": 1e3 * totals.step_seconds,
+        "performance/samples_per_second": scaled(totals.samples_per_second, replicas),
+        "performance/tokens_per_second": scaled(totals.tokens_per_second, replicas),
     }
-    return {name: value for name, value in values.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None} | memory_metrics(last)
 
 
 def length_coefficients(config: Any, convention: str, mtp: bool | None, trainable: str = "all") -> tuple[int, int] | None:
@@ -137,9 +141,10 @@ class Loop:
         sizes = _sizes(args)
         recompute, remark = recompute_of(args)
         self._own_flops: Callable[..., Any] | None = None
-        # Megatron's own function does not know the tower, whose images are not in the arguments: the operators are counted.
-        counted = bool(modules) and has_vision_tower(args)
-        model = self._model(None if counted else own_flops, "model FLOPs are counted" if counted else "FLOPs and MFU are empty")
+        self._has_images = has_vision_tower(args)
+        # The images are not in the arguments, and Megatron's own function does not know the tower: the operators are counted.
+        counted = bool(modules) and self._has_images
+        model = None if counted else self._model(None if self._has_images else own_flops)
         if is_first_rank(args):
             for line in _remarks(args, remark):
                 log_once(line)
@@ -175,14 +180,14 @@ class Loop:
         self._iteration = 0
         self.monitor.emit("loop_begin")
 
-    def _model(self, own_flops: Callable[..., Any] | None, otherwise: str) -> dict[str, Any] | None:
-        """The model of the arguments; without one, FLOPs are Megatron's own, or as ``otherwise`` states."""
+    def _model(self, own_flops: Callable[..., Any] | None) -> dict[str, Any] | None:
+        """The model of the arguments; without one, FLOPs are Megatron's own, if any."""
         try:
             needed(self._args, "seq_length")
             config = model_config(self._args)
             find_model(config)
         except ValueError as error:
-            what = otherwise
+            what = "FLOPs and MFU are empty"
             if own_flops is not None:
                 self._own_flops = own_flops
                 what = "model FLOPs are those of Megatron's num_floating_point_operations()"
@@ -204,12 +209,14 @@ class Loop:
         self.monitor.detach()
 
     @guarded
-    def begin(self, iteration: int) -> None:
-        """Iteration number ``iteration``, counted from 1, begins."""
+    def begin(self, iteration: int, image_grid_thw: Any = None) -> None:
+        """Iteration number ``iteration``, counted from 1, begins; ``image_grid_thw``: the images of all its micro-batches."""
         self._iteration, count = iteration, self._count()
         self._samples = count * self._size
         flops = self._share(self._framework_flops(self._samples * self._replicas)) if self._own_flops else None
-        self.monitor.begin_step(samples=self._size, tokens=self._tokens, flops=flops, step=iteration)
+        if self._has_images and self._config is not None and image_grid_thw is None and is_first_rank(self._args):
+            log_once("the images of a batch are not known: one of 576 visual tokens is assumed per sample")
+        self.monitor.begin_step(samples=self._size, tokens=self._tokens, flops=flops, step=iteration, image_grid_thw=image_grid_thw)
         batch = describe(self._size, self._tokens)
         for _ in range(count - 1):
             self.monitor.core.micro_batch(batch)
@@ -277,8 +284,8 @@ class Loop:
         if wandb_writer is None or self._window is None:
             return
         try:
-            records = self._window.take(wait=0)
-            if values := {**perf_metrics(*records), **flagscale_metrics(records, self._world, self._replicas)}:
+            totals = self._window.take(wait=0)
+            if values := {**total_metrics(totals), **flagscale_metrics(totals, self._window.last, self._world, self._replicas)}:
                 wandb_writer.log(values, iteration)
         except Exception as error:  # a logger must not end the run
             log_once(f"W&B did not accept a row: {describe_error(error)}")

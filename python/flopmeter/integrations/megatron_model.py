@@ -6,6 +6,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from flopmeter.integrations.megatron_vision import frozen_parts, has_vision_tower, with_vision_tower
+
 
 def _get(args: Namespace, name: str, otherwise: Any = None) -> Any:
     value = getattr(args, name, None)
@@ -66,39 +68,8 @@ def _attention(args: Namespace) -> dict[str, Any]:
     return {"num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": width}
 
 
-def _latent_attention(args: Namespace) -> dict[str, Any]:
-    return {
-        "num_attention_heads": needed(args, "num_attention_heads"),
-        "num_key_value_heads": needed(args, "num_attention_heads"),
-        "q_lora_rank": _get(args, "q_lora_rank"),
-        "kv_lora_rank": int(_get(args, "kv_lora_rank", 512)),
-        "qk_nope_head_dim": int(_get(args, "qk_head_dim", 128)),
-        "qk_rope_head_dim": int(_get(args, "qk_pos_emb_head_dim", 64)),
-        "v_head_dim": int(_get(args, "v_head_dim", 128)),
-    }
-
-
-def _experts(args: Namespace, layers: int, dense_width: int) -> dict[str, Any]:
-    """Experts of the DeepSeek kind: leading dense layers, routed and shared experts of one width."""
-    moe = _moe_layers(args, layers)
-    first = moe.index(True) if True in moe else layers
-    width = int(_get(args, "moe_ffn_hidden_size", dense_width))
-    shared = int(_get(args, "moe_shared_expert_intermediate_size", 0))
-    if shared % width:
-        raise ValueError(f"moe_shared_expert_intermediate_size {shared} is not a multiple of moe_ffn_hidden_size {width}")
-    if moe[first:] != [True] * (layers - first):
-        raise ValueError("moe_layer_freq mixes dense and expert layers in a way the catalog has no model for")
-    return {
-        "n_routed_experts": int(args.num_experts),
-        "num_experts_per_tok": int(_get(args, "moe_router_topk", 2)),
-        "moe_intermediate_size": width,
-        "n_shared_experts": shared // width,
-        "first_k_dense_replace": first,
-        "moe_layer_freq": 1,
-    }
-
-
-# Sizes of gated delta nets, with Megatron's defaults.
+# Sizes of latent attention, of gated delta nets, and of Mamba layers, with Megatron's defaults.
+_LATENT = {"kv_lora_rank": 512, "qk_head_dim": 128, "qk_pos_emb_head_dim": 64, "v_head_dim": 128}
 _LINEAR = {
     "linear_num_key_heads": 16,
     "linear_num_value_heads": 32,
@@ -106,6 +77,7 @@ _LINEAR = {
     "linear_value_head_dim": 128,
     "linear_conv_kernel_dim": 4,
 }
+_MAMBA = {"mamba_state_dim": 128, "mamba_head_dim": 64, "mamba_num_groups": 8}
 # They change the work, and no family of the catalog has them from these arguments.
 _UNKNOWN = (
     "decoder_num_layers",
@@ -113,18 +85,23 @@ _UNKNOWN = (
     "freeze_all_layers",
     "heterogeneous_layers_config_encoded_json",
     "heterogeneous_layers_config_path",
-    "hybrid_layer_pattern",
-    "hybrid_override_pattern",
-    "is_hybrid_model",
     "retro_add_retriever",
 )
 
 
-def has_vision_tower(args: Namespace) -> bool:
-    """Whether the program has one: FlagScale's parser for Qwen-VL has freeze_ViT."""
-    return hasattr(args, "freeze_ViT") or bool(_get(args, "vision_pretraining"))
-
-
+def _pattern(args: Namespace) -> str:
+    """The layers of a hybrid, a letter each; empty for other models.  Older releases have ratios in place of a pattern."""
+    pattern = str(_get(args, "hybrid_layer_pattern", _get(args, "hybrid_override_pattern", "")))
+    if not pattern and _get(args, "is_hybrid_model", False):
+        layers = needed(args, "num_layers")
+        attention, mlps = (round(layers * float(_get(args, name, 0))) for name in ("hybrid_attention_ratio", "hybrid_mlp_ratio"))
+        pattern = "*" * attention + "-" * mlps + "M" * (layers - attention - mlps)
+    depths, predicted = int(_get(args, "mtp_num_layers", 0)), _get(args, "mtp_hybrid_override_pattern")
+    if pattern and depths and "/" not in pattern:
+        if not predicted:
+            raise ValueError("mtp_num_layers together with a hybrid pattern without the layers of a prediction: no model of the catalog")
+        pattern += f"/{predicted}" * depths
+    return pattern
 
 
 # The linears that LoRA of FlagScale and Megatron-Bridge may adapt; those of MLA are in no family.
@@ -133,14 +110,15 @@ _ADAPTED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 
 def _knows_adapters(args: Namespace) -> bool:
     targets = set(_get(args, "lora_target_modules", _ADAPTED))
-    known = bool(targets) and targets <= set(_ADAPTED)
-    return known and str(args.peft_type).lower() == "lora" and not _get(args, "num_experts") and not _get(args, "multi_latent_attention")
+    known = bool(targets) and targets <= set(_ADAPTED) and str(args.peft_type).lower() == "lora"
+    return known and not (_get(args, "num_experts") or _get(args, "multi_latent_attention") or _pattern(args))
 
 
 def trainable_of(args: Namespace) -> str:
-    """The trained parameters: all, or LoRA adapters on Megatron's fused linears."""
+    """The trained parameters: all, all but frozen parts, or LoRA adapters on Megatron's fused linears."""
     if not _get(args, "peft_type"):
-        return "all"
+        frozen = frozen_parts(args)
+        return f"freeze:{','.join(frozen)}" if frozen else "all"
     adapted = ",".join(f"*.{name}" for name in _get(args, "lora_target_modules", _ADAPTED))
     return f"lora:{int(_get(args, 'lora_dim', 8))}:{adapted}"
 
@@ -151,11 +129,11 @@ def _refuse_unknown(args: Namespace) -> None:
     if variant not in (None, "gated_delta_net"):
         names.append(f"experimental_attention_variant {variant}")
     if _get(args, "multi_latent_attention", False):
-        names += [name for name in ("attention_output_gate", "experimental_attention_variant", "moe_latent_size") if _get(args, name)]
+        names += [name for name in ("attention_output_gate", "hybrid_layer_pattern") if _get(args, name)]
+    if _pattern(args) and any(name in str(_get(args, "spec", "")) for name in ("gdp_stack_spec", "gated_delta_product")):
+        names.append(f"spec {args.spec}")
     if _get(args, "peft_type") and not _knows_adapters(args):
         names.append("peft_type")
-    if has_vision_tower(args):
-        names.append("vision tower")
     if str(_get(args, "tokenizer_type", "")).startswith("BertWordPiece"):  # the only difference between BERT or T5 and a GPT
         names.append(f"tokenizer_type {args.tokenizer_type}, which encoders have")
     if names:
@@ -163,11 +141,17 @@ def _refuse_unknown(args: Namespace) -> None:
 
 
 def model_config(args: Namespace) -> dict[str, Any]:
-    """A configuration for ``flopmeter.estimate`` and ``Monitor(model=...)``; GQA, MoE, MLA and windows included.
+    """A configuration for ``flopmeter.estimate`` and ``Monitor(model=...)``; vision towers included.
 
     Biases and positions follow the nearest family; they do not enter the FLOPs.  What no family of the catalog
     describes is a ValueError.
     """
+    text = _text_config(args)
+    return with_vision_tower(args, text) if has_vision_tower(args) else text
+
+
+def _text_config(args: Namespace) -> dict[str, Any]:
+    """The language model: GQA, MoE, MLA, windows, and hybrids included."""
     _refuse_unknown(args)
     layers, hidden = needed(args, "num_layers"), needed(args, "hidden_size")
     gated = bool(_get(args, "swiglu", False) or _get(args, "quick_geglu", False))
@@ -181,22 +165,12 @@ def model_config(args: Namespace) -> dict[str, Any]:
         "max_position_embeddings": int(_get(args, "max_position_embeddings", _get(args, "seq_length", 2048))),
         "tie_word_embeddings": not _get(args, "untie_embeddings_and_output_weights", False),
     }
-    experts = bool(_get(args, "num_experts", 0))
-    latent = bool(_get(args, "multi_latent_attention", False))
-    if not latent and _needs_own_family(args, gated):
+    if _needs_own_family(args, gated):
         if window:
-            raise ValueError("window_size together with shared experts, MTP, output gates, or delta nets: no model of the catalog")
+            raise ValueError("window_size together with MLA, shared experts, MTP, output gates, delta nets, or a hybrid: no model of the catalog")
         return _own_family(args, layers, width, gated)
-    if latent and not gated:
-        raise ValueError("Megatron's arguments ask for MLA without --swiglu or --quick-geglu; the catalog has no such model")
-    if window and (latent or _get(args, "moe_shared_expert_intermediate_size", 0)):
-        raise ValueError("window_size together with MLA or shared experts: no model of the catalog")
-    if latent:
-        config |= {"model_type": "deepseek_v3", **_latent_attention(args)}
-        config |= _experts(args, layers, width) if experts else _no_experts(layers)
-        return config | {"num_nextn_predict_layers": int(_get(args, "mtp_num_layers", 0))}
     config |= _attention(args)
-    if experts:
+    if _get(args, "num_experts", 0):
         return _with_experts(args, config, layers, width) | (_expert_windows(args, window, windowed) if window else {})
     if window:
         return config | _dense_windows(gated, window, windowed)
@@ -209,9 +183,9 @@ def model_config(args: Namespace) -> dict[str, Any]:
 
 def _needs_own_family(args: Namespace, gated: bool) -> bool:
     """Whether no published family has this mixture, so that Megatron's own one describes it."""
-    mixed = ("attention_output_gate", "experimental_attention_variant", "moe_latent_size", "mtp_num_layers")
+    mixed = ("attention_output_gate", "experimental_attention_variant", "moe_latent_size", "mtp_num_layers", "multi_latent_attention", "peft_type")
     experts = bool(_get(args, "num_experts", 0))
-    return any(_get(args, name) for name in (*mixed, "peft_type")) or experts and bool(not gated or _get(args, "moe_shared_expert_intermediate_size"))
+    return bool(_pattern(args)) or any(_get(args, name) for name in mixed) or experts and bool(not gated or _get(args, "moe_shared_expert_intermediate_size"))
 
 
 def _linear_layers(args: Namespace, layers: int) -> list[int]:
@@ -225,10 +199,9 @@ def _linear_layers(args: Namespace, layers: int) -> list[int]:
 
 
 def _own_family(args: Namespace, layers: int, width: int, gated: bool) -> dict[str, Any]:
-    attention = _attention(args)
+    attention, pattern = _attention(args), _pattern(args)
     config: dict[str, Any] = {
-        "model_type": "megatron",
-        "num_layers": layers,
+        "model_type": "megatron_hybrid" if pattern else "megatron",
         "hidden_size": int(args.hidden_size),
         "ffn_hidden_size": width,
         "num_attention_heads": attention["num_attention_heads"],
@@ -250,40 +223,33 @@ def _own_family(args: Namespace, layers: int, width: int, gated: bool) -> dict[s
             "moe_ffn_hidden_size": int(_get(args, "moe_ffn_hidden_size", width)),
             "moe_shared_expert_intermediate_size": int(_get(args, "moe_shared_expert_intermediate_size", 0)),
             "moe_latent_size": int(_get(args, "moe_latent_size", 0)),
-            "moe_layer_pattern": [int(each) for each in _moe_layers(args, layers)],
         }
+    if _get(args, "experimental_attention_variant") or "G" in pattern:
+        config |= {name: int(_get(args, name, otherwise)) for name, otherwise in _LINEAR.items()}
+    if pattern:
+        heads = {"mamba_num_heads": int(args.mamba_num_heads)} if _get(args, "mamba_num_heads") else {}
+        return config | {name: int(_get(args, name, otherwise)) for name, otherwise in _MAMBA.items()} | heads | {"hybrid_layer_pattern": pattern}
+    config["num_layers"] = layers
+    if _get(args, "num_experts", 0):
+        config["moe_layer_pattern"] = [int(each) for each in _moe_layers(args, layers)]
     if _get(args, "mtp_num_layers", 0):
         config["mtp_num_layers"] = int(args.mtp_num_layers)
     if _get(args, "experimental_attention_variant"):
-        config |= {name: int(_get(args, name, otherwise)) for name, otherwise in _LINEAR.items()}
         config["linear_attention_pattern"] = _linear_layers(args, layers)
+    if _get(args, "multi_latent_attention", False):
+        config |= {name: int(_get(args, name, otherwise)) for name, otherwise in _LATENT.items()}
+        config |= {"multi_latent_attention": True, "q_lora_rank": int(_get(args, "q_lora_rank", 0))}
     return config
 
 
-def _no_experts(layers: int) -> dict[str, Any]:
-    return {
-        "n_routed_experts": 1,
-        "num_experts_per_tok": 1,
-        "moe_intermediate_size": 1,
-        "n_shared_experts": 0,
-        "first_k_dense_replace": layers,
-    }
-
-
 def _with_experts(args: Namespace, config: dict[str, Any], layers: int, width: int) -> dict[str, Any]:
-    moe = _moe_layers(args, layers)
-    shared = int(_get(args, "moe_shared_expert_intermediate_size", 0))
-    if shared and config["head_dim"] * config["num_attention_heads"] == config["hidden_size"]:
-        return config | _experts(args, layers, width) | {"model_type": "deepseek"}
-    if shared:
-        raise ValueError("shared experts together with kv_channels x heads other than hidden_size: no model of the catalog")
     return config | {
         "model_type": "qwen3_moe",
         "num_experts": int(args.num_experts),
         "num_experts_per_tok": int(_get(args, "moe_router_topk", 2)),
         "moe_intermediate_size": int(_get(args, "moe_ffn_hidden_size", width)),
         "decoder_sparse_step": 1,
-        "mlp_only_layers": [layer for layer, has in enumerate(moe) if not has],
+        "mlp_only_layers": [layer for layer, has in enumerate(_moe_layers(args, layers)) if not has],
     }
 
 

@@ -49,7 +49,7 @@ _args = argparse.Namespace(
     enable_perf_monitor=bool(os.environ.get("FLAGSCALE")),
     perf_log_dir=os.environ.get("FLAGSCALE") or None,
     perf_log_interval=2,
-    hybrid_layer_pattern="M*" if os.environ.get("NO_FAMILY") else None,
+    retro_add_retriever=bool(os.environ.get("NO_FAMILY")),
     vision_pretraining=bool(os.environ.get("VISION")),
 )
 
