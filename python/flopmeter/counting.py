@@ -73,11 +73,13 @@ class Count:
         self._final = self._counter.counts()
 
     def _counts(self) -> dict[str, Any]:
-        if self._final is not None:
-            return self._final
         if self._counter is None:
             raise RuntimeError("flopmeter.count(): nothing was counted yet; use it in a with statement")
-        return self._counter.counts()
+        if self._final is None:
+            return self._counter.counts()
+        if self._final["bounded_flops"]:  # lengths on a device, which may be known by now
+            self._final = self._counter.counts()
+        return self._final
 
     @property
     def model_flops(self) -> int:

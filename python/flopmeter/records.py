@@ -12,7 +12,7 @@ from typing import Any
 from flopmeter import _flopmeter
 from flopmeter.guard import describe_error
 from flopmeter.log import log_once
-from flopmeter.metrics import perf_metrics
+from flopmeter.metrics import record_metrics
 
 Sink = Callable[[dict[str, Any]], None]
 _POLL_SECONDS = 0.25
@@ -48,7 +48,7 @@ class WandbWriter:
         self._known: Any = None
 
     def __call__(self, record: dict[str, Any]) -> None:
-        self.log(perf_metrics(record), record["step"])
+        self.log(record_metrics(record), record["step"])
 
     def log(self, values: dict[str, float], step: int) -> None:
         """Log values under the axis flopmeter/step."""
@@ -76,7 +76,7 @@ class MlflowWriter:
 
     def __call__(self, record: dict[str, Any]) -> None:
         if self._run_id is not None:
-            sys.modules["mlflow"].log_metrics(perf_metrics(record), step=record["step"], run_id=self._run_id)
+            sys.modules["mlflow"].log_metrics(record_metrics(record), step=record["step"], run_id=self._run_id)
 
 
 class RecordThread:

@@ -8,10 +8,13 @@ PYBIND11_MODULE(_flopmeter, m) {
   flopmeter::bind_estimate(m);
   flopmeter::bind_peaks(m);
   flopmeter::bind_options(m);
+  flopmeter::bind_records(m);
+  flopmeter::bind_monitor_config(m);
   flopmeter::bind_monitor(m);
   flopmeter::bind_garbage_collection(m);
   flopmeter::bind_interpreter_lock(m);
   flopmeter::bind_hooks(m);
+  flopmeter::bind_events(m);
   flopmeter::bind_counting(m);
   flopmeter::bind_callables(m);
   flopmeter::bind_compiled_graphs(m);

@@ -152,7 +152,9 @@ void bind_compiled_graphs(py::module_& m) {
   });
   m.def("end_call", [] { attached_adapter()->end_call(); });
   m.def("inside_call", [] { return attached_adapter()->inside_call() != 0; });
-  m.def("open_op", [](const std::string& name) { attached_adapter()->open_op(name.c_str()); });
+  m.def("open_op", [](const std::string& name) {
+    if (const FlopmeterOp* op = counted_op(name)) attached_adapter()->open_op(name.c_str(), op);
+  });
   m.def(
       "has_rule",
       [](const std::string& name) {

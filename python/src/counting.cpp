@@ -103,11 +103,10 @@ py::dict to_dict(const Counts& counts) {
 }
 
 py::dict to_dict(const OpProfile& result) {
-  constexpr auto kinds = std::to_array<const char*>({"compute", "memory", "tiny", "unknown"});
   py::list rows;
   for (const OpProfileRow& row : result.rows) {
     rows.append(py::make_tuple(row.name,
-                               kinds[static_cast<std::size_t>(row.kind)],
+                               std::string{to_string(row.kind)},
                                row.calls,
                                row.self.value,
                                row.elements,
@@ -154,6 +153,14 @@ void bind_counting(py::module_& m) {
         count_captures,
         py::arg("change"),
         "Adds to the number of graph captures under way.");
+  m.def(
+      "report_wait",
+      [](bool begins) {
+        report_device_event(
+            begins ? DeviceEvent::synchronization_begin : DeviceEvent::synchronization_end, 0);
+      },
+      py::arg("begins"),
+      "The program is about to wait for the device, or did.");
   m.def(
       "set_device_delay",
       [](const py::function& delay) {

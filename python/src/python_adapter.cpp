@@ -116,7 +116,7 @@ constexpr FlopmeterAdapter adapter{
     },
     .list_intercepted = [](void*, void (*)(void*, const char*)) {},
     .find_new_ops = [] {},
-    .open_op = [](const char*) {},
+    .open_op = [](const char*, const FlopmeterOp*) {},
     .begin_call = [](int) { return 0; },
     .end_call = [] {},
     .inside_call = [] { return 0; },

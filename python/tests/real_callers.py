@@ -2,11 +2,16 @@
 """Runs the Python files of a library with stubs for its kernels, and prints counts; started by test_count_real_callers.py."""
 
 import ast
+import contextlib
 import enum
+import importlib.machinery
+import importlib.util
 import json
+import os
 import sys
 import types
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import torch
 
@@ -156,7 +161,7 @@ class Layout(enum.Enum):
 
 
 def transformer_engine(folder):
-    """Its package needs libraries of CUDA to be imported: the calls are read from its files, and made with these values."""
+    """Attention, whose backend depends on the device: the calls are read from its files, and made with these values."""
     starts = torch.zeros(3, dtype=torch.int32)
     values = {
         "max_seqlen_q": 3,
@@ -185,6 +190,96 @@ def transformer_engine(folder):
             args = [values.get(ast.unparse(each)) for each in node.args]
             result[name] = counted(lambda name=name, args=args: getattr(tex, name)(*args))
     return result
+
+
+class Values(type):
+    """Makes the members of an enumeration on demand."""
+
+    def __getattr__(cls, name):
+        if name == "__members__":
+            return {each.name: each for each in cls.made}
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = cls(len(cls.made))
+        value.name = name
+        cls.made.append(value)
+        setattr(cls, name, value)
+        return value
+
+
+class TransformerEngineTorch(types.ModuleType):
+    """The extension module: enumerations by their names, and functions that do nothing."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = Values(name, (int,), {"made": []}) if name[0].isupper() else lambda *_, **__: None
+        setattr(self, name, value)
+        return value
+
+
+def import_transformer_engine(folder, **functions):
+    """Its package without the libraries of CUDA, which its __init__ and those of its parts load."""
+    os.environ.update(NVTE_PROJECT_BUILDING="1", NVTE_TORCH_COMPILE="0")
+    for name in ("onnxscript", "onnx", "einops"):
+        if importlib.util.find_spec(name) is None:
+            sys.modules[name] = MagicMock()
+            sys.modules[name].__spec__ = importlib.machinery.ModuleSpec(name, None)
+    tex = sys.modules["transformer_engine_torch"] = TransformerEngineTorch("transformer_engine_torch")
+    tex.__dict__.update(functions)
+    package = stub("transformer_engine")
+    package.__path__ = [str(Path(folder, "transformer_engine"))]
+    importlib.import_module("transformer_engine.common").load_framework_extension = lambda *_: None
+    torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(major=9, minor=0, multi_processor_count=132, name="stub")
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.is_current_stream_capturing = lambda: False
+    torch.cuda.device = lambda *_: contextlib.nullcontext()
+    empty = torch.empty
+    torch.empty = lambda *sizes, device=None, **named: empty(*sizes, **named)  # on the host
+    torch.Tensor.is_cuda = property(lambda _: True)
+    torch.Tensor.cuda = lambda tensor, *_, **__: tensor
+    module = importlib.import_module("transformer_engine.pytorch.module")
+    # It imports all names of the extension; others are made on demand.
+    sys.modules["transformer_engine.pytorch.cpp_extensions"].__getattr__ = tex.__getattr__
+    torch.cuda.is_available = lambda: True
+    return module
+
+
+def transformer_engine_layers(folder):
+    """Its own layers; the kernels return zeros."""
+
+    def gemm(a, transpose_a, b, transpose_b, out, *_rest, **_named):
+        if out is None:
+            width = a.numel() // a.shape[-1] if transpose_a else a.shape[-1]
+            out = torch.zeros(b.shape[-1] if transpose_b else b.shape[:-1].numel(), width)
+            out = out if transpose_b else out.view(*b.shape[:-1], width)
+        return out, None, None, None
+
+    module = import_transformer_engine(
+        folder,
+        generic_gemm=gemm,
+        te_general_grouped_gemm=lambda a, *_, **__: [torch.zeros(0)] * len(a),  # gradients of biases
+        get_num_cublas_streams=lambda: 1,
+        layernorm_fwd=lambda x, *_: (torch.zeros_like(x), torch.zeros(len(x)), torch.zeros(len(x))),
+        layernorm_bwd=lambda _grad, x, _mean, _deviation, weight, *_: (torch.zeros_like(x), *(torch.zeros_like(weight),) * 2),
+        gelu=lambda x, *_: torch.zeros_like(x),
+        dgelu=lambda _grad, x, *_: torch.zeros_like(x),
+    )
+    with flopmeter.count():
+        pass
+    from flopmeter.torch import callables
+
+    callables.install()
+    options = {"bias": False, "device": "cpu", "params_dtype": torch.float32}
+    linear, grouped = module.Linear(32, 64, **options), module.GroupedLinear(2, 32, 64, **options)
+    mlp = module.LayerNormMLP(32, 64, **options)
+    x = torch.randn(8, 2, 32, requires_grad=True)
+    rows = torch.randn(16, 32, requires_grad=True)
+    return {
+        "Linear": counted(lambda: linear(x).sum().backward()),
+        "LayerNormMLP": counted(lambda: mlp(x).sum().backward()),
+        "GroupedLinear": counted(lambda: grouped(rows, [10, 6]).sum().backward()),
+    }
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def run(tmp_path, case, *, flopmeter=True, freezing=False, **options):
         [sys.executable, str(PROGRAM), case, json.dumps(options), str(int(flopmeter))],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1200,
         env={
             "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
             "TORCHINDUCTOR_FREEZING": str(int(freezing)),

@@ -99,3 +99,29 @@ def test_a_matmul_without_a_rule_is_named(library):
     with flopmeter.count() as c:
         torch.ops.torchao.blockwise_scaled_mm(torch.ones(2, 3), torch.ones(3, 4))
     assert c.unsupported == [("torchao::blockwise_scaled_mm", 1, None)]
+
+
+@pytest.mark.parametrize("library", ["unknown_kernels"], indirect=True)
+def test_an_operator_of_an_unknown_library_is_named_if_its_name_states_a_matmul(library):
+    for name in ("fused_gemm", "gemm_workspace_size", "quantize_for_gemm", "rotate"):
+        define(library, f"{name}(Tensor a, Tensor b) -> Tensor")
+    ops = torch.ops.unknown_kernels
+    with flopmeter.count() as c:
+        for name in ("fused_gemm", "gemm_workspace_size", "quantize_for_gemm", "rotate"):
+            getattr(ops, name)(torch.ones(2, 3), torch.ones(3, 4))
+    assert c.unsupported == [("unknown_kernels::fused_gemm", 1, None)]
+    flopmeter.register_op("unknown_kernels::fused_gemm", lambda a, b: 2 * a[0] * a[1] * b[1])
+    with flopmeter.count() as c:
+        ops.fused_gemm(torch.ones(2, 3), torch.ones(3, 4))
+    assert (c.hardware_flops, c.unsupported) == (2 * 2 * 3 * 4, [])
+
+
+@pytest.mark.parametrize("library", ["unknown_layers"], indirect=True)
+def test_operators_inside_an_unknown_operator_are_counted(library):
+    library.define("linear_gelu(Tensor a, Tensor b) -> Tensor")
+    library.impl("linear_gelu", lambda a, b: torch.nn.functional.gelu(a @ b), "CPU")
+    call = torch.ops.unknown_layers.linear_gelu
+    for function in (call, torch.compile(call, backend="aot_eager")):
+        with flopmeter.count() as c:
+            function(torch.ones(2, 3), torch.ones(3, 4))
+        assert (c.by_op, c.unsupported) == ({"aten::mm": 2 * 2 * 3 * 4}, [])

@@ -103,6 +103,14 @@ def test_transformer_engine_attention_at_the_positions_of_its_calls(library, ver
     assert result["fused_attn_bwd"]["forward"] == pairs * 2 * 4 * (3 * 8 + 2 * 6)  # outside of a backward pass
 
 
+def test_layers_of_transformer_engine(library):
+    result = run_supported("transformer_engine_layers", library("transformer_engine-2.20.2", "triton-3.9.0"))
+    for layer, op, matmuls in (("Linear", "generic_gemm", 1), ("LayerNormMLP", "generic_gemm", 2), ("GroupedLinear", "te_general_grouped_gemm", 1)):
+        forward = matmuls * 2 * 16 * 32 * 64
+        assert (result[layer]["forward"], result[layer]["backward"]) == (forward, 2 * forward)
+        assert list(result[layer]["ops"]) == [f"transformer_engine_torch::{op}"]
+
+
 @pytest.mark.parametrize("interpret", [True, False])
 def test_a_triton_kernel_that_multiplies_is_named(library, interpret):
     result = run("triton_kernel", library("triton-3.9.0"), interpret)

@@ -40,6 +40,18 @@ for name, case in cases.items():
     result[name] = [c.model_flops, c.hardware_flops, c.forward, c.backward, c.recompute, c.attention_pairs, sorted(map(list, c.rows))]
 print(json.dumps(result))
 """
+FAILED_BUILD = """
+import sys, torch, flopmeter
+from flopmeter.torch import build
+def compiled(*_):
+    raise build.CannotCompile("building the torch adapter failed; see adapter.log")
+sys.modules["flopmeter._torch_build"] = None  # as installed from a wheel
+build.compiled = compiled
+for _ in range(2):
+    with flopmeter.count() as c:
+        torch.ones(2, 3) @ torch.ones(3, 4)
+    print(c.hardware_flops)
+"""
 LOOP = """
 import torch, flopmeter
 model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.Linear(32, 4))
@@ -84,11 +96,20 @@ print(torch._C._len_torch_dispatch_stack(), c.calls, sum(torch._dynamo.utils.cou
 """
 
 
-def run(folder, code, fallback=True):
-    command = [sys.executable, "-c", (WITHOUT_COMPILER if fallback else "") + code]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+def outputs(folder, code):
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout, done.stderr
+
+
+def run(folder, code, fallback=True):
+    return outputs(folder, (WITHOUT_COMPILER if fallback else "") + code)[0]
+
+
+def test_after_a_failed_build_one_line_states_the_reason_and_python_counts(tmp_path):
+    out, error = outputs(tmp_path, FAILED_BUILD)
+    assert out.split() == ["48", "48"]
+    assert error == "flopmeter: FLOPs are counted in Python, which is slow: building the torch adapter failed; see adapter.log\n"
 
 
 def test_python_counts_what_the_compiled_adapter_counts(tmp_path):

@@ -26,19 +26,24 @@ def _loader_in_use() -> bool:
     return kind is not None and any(kind in type(each).__mro__ for each in gc.get_objects())
 
 
+_LOOPS = {
+    "transformers.trainer": ("train", lambda trainer: trainer.state.max_steps - trainer.state.global_step),
+    "lightning.pytorch.trainer.trainer": ("fit", lambda trainer: trainer.estimated_stepping_batches - trainer.global_step),
+    "pytorch_lightning.trainer.trainer": ("fit", lambda trainer: trainer.estimated_stepping_batches - trainer.global_step),
+}
+
+
 def _steps_left() -> int | None:
     """Steps that the Hugging Face Trainer or Lightning above this call plans; None in any other loop."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        caller: Any = frame.f_locals.get("self")
-        kinds = {f"{each.__module__}.{each.__qualname__}" for each in type(caller).__mro__}
-        try:
-            if "transformers.trainer.Trainer" in kinds:
-                return as_count(caller.state.max_steps - caller.state.global_step)
-            if kinds & {"lightning.pytorch.trainer.trainer.Trainer", "pytorch_lightning.trainer.trainer.Trainer"}:
-                return as_count(caller.estimated_stepping_batches - caller.global_step)
-        except Exception:  # of a subclass in the program, or of another version
-            return None
+        function, steps_left = _LOOPS.get(frame.f_globals.get("__name__", ""), ("", None))
+        # The locals of any other frame stay alone: a read keeps what they hold alive until the function returns.
+        if steps_left is not None and frame.f_code.co_name == function:
+            try:
+                return as_count(steps_left(frame.f_locals["self"]))
+            except Exception:  # of a subclass in the program, or of another version
+                return None
         frame = frame.f_back
     return None
 

@@ -78,6 +78,11 @@ class Finder:
     def _module_called(self, module, args):
         if self._torch.compiler.is_compiling():
             return
+        kwargs = sys._getframe(2).f_locals.get("kwargs")  # of the call: a global hook does not get them
+        with self._torch._C.DisableTorchFunction():  # modes and parameters of the program do not see our reads
+            self._look_at(module, args, kwargs)
+
+    def _look_at(self, module, args, kwargs):
         self._calls += 1
         if self._calls > _MOST_CALLS:
             self._ignore_modules()
@@ -88,7 +93,6 @@ class Finder:
             return  # it takes no hooks
         if not any(each.requires_grad for each in module.parameters()):
             return
-        kwargs = sys._getframe(2).f_locals.get("kwargs")  # of the call: a global hook does not get them
         if _optimizer_exists(self._torch.optim.Optimizer):
             self._start(module, args, kwargs)
         elif self._candidate is None:

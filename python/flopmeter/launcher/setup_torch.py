@@ -12,7 +12,7 @@ def main() -> int:
     from flopmeter.torch.adapter import AdapterUnavailable, torch_adapter
 
     try:
-        adapter = torch_adapter()
+        adapter = torch_adapter(for_all_users=True)
         if adapter.counts_in_python():  # reported
             return 1
         adapter.FlopCounter()

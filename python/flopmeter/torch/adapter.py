@@ -20,8 +20,8 @@ class AdapterUnavailable(ImportError):
     """Torch, or an adapter for it, is not available."""
 
 
-def torch_adapter() -> ModuleType:
-    """The compiled module, with the adapter for the installed torch loaded."""
+def torch_adapter(for_all_users: bool = False) -> ModuleType:
+    """The compiled module, with the adapter for the installed torch loaded. ``for_all_users``: an adapter to build is kept for them."""
     global _loaded
     if not _loaded:
         # torch first: the adapter binds to the libraries that it loads.
@@ -31,16 +31,14 @@ def torch_adapter() -> ModuleType:
             raise AdapterUnavailable(
                 f"flopmeter: counting needs PyTorch, and 'import torch' failed ({error}); install torch"
             ) from None
-        from flopmeter.log import log_once
-        from flopmeter.torch.build import NoCompiler
+        from flopmeter.torch.build import CannotCompile
 
         try:
-            _flopmeter.load_adapter(_adapter_file(torch))
-        except NoCompiler as error:
-            _count_in_python()
-            log_once(f"FLOPs are counted in Python, which is slow: {error}")
+            _flopmeter.load_adapter(_adapter_file(torch, for_all_users))
+        except CannotCompile as error:
+            _count_in_python(str(error))
         except RuntimeError as error:
-            raise AdapterUnavailable(f"flopmeter: the torch adapter does not load: {error}") from None
+            _count_in_python(f"the torch adapter does not load: {error}")
         if _release(torch.__version__).startswith(_TRIES_OPERATORS):
             importlib.import_module("torch._dynamo")
         _loaded = True
@@ -67,13 +65,15 @@ def ready_adapter() -> ModuleType | None:
         return None
 
 
-def _count_in_python() -> None:
+def _count_in_python(reason: str) -> None:
+    from flopmeter.log import log_once
     from flopmeter.torch import fallback
 
     try:
         fallback.attach()
     except (AttributeError, RuntimeError) as error:  # names of torch that another version lacks
-        raise AdapterUnavailable(f"flopmeter: FLOPs cannot be counted in Python: {error}") from None
+        raise AdapterUnavailable(f"flopmeter: {reason}; nor can FLOPs be counted in Python: {error}") from None
+    log_once(f"FLOPs are counted in Python, which is slow: {reason}")
 
 
 def _release(version: str) -> str:
@@ -81,7 +81,7 @@ def _release(version: str) -> str:
     return re.match(r"[\d.]*", version).group().rstrip(".")  # type: ignore[union-attr]
 
 
-def _adapter_file(torch: ModuleType) -> str:
+def _adapter_file(torch: ModuleType, for_all_users: bool) -> str:
     """The adapter's library: from the build tree, or compiled for this torch on first use."""
     from flopmeter.log import log_once
     from flopmeter.torch import build
@@ -89,12 +89,7 @@ def _adapter_file(torch: ModuleType) -> str:
     try:
         built = importlib.import_module("flopmeter._torch_build")
     except ImportError:
-        try:
-            return str(build.compiled(torch, log_once))
-        except build.NoCompiler:
-            raise
-        except build.CannotCompile as error:
-            raise AdapterUnavailable(f"flopmeter: {error}") from None
+        return str(build.compiled(torch, log_once, for_all_users))
     if _release(torch.__version__) != _release(built.TORCH_VERSION):
         raise AdapterUnavailable(
             f"flopmeter: the torch adapter was built for torch {built.TORCH_VERSION}, but torch {torch.__version__} is "

@@ -15,13 +15,15 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
+import sys
+import sysconfig
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +32,18 @@ SOURCES = Path(__file__).resolve().parents[1] / "_adapter_source"
 _ALONE = ("typed_ops",)
 _REFRESH_SECONDS = 2.0
 _ABANDONED_SECONDS = 30.0  # without a refresh
+_LONGEST_SECONDS = 900.0  # of the compiler
+_DIGEST_BYTES = 32  # SHA-256, after the library's last byte
+_ROOM_BYTES = 8 << 20  # more than the adapter takes
 
 
 class CannotCompile(Exception):
     """The reason, in one line."""
 
 
-class NoCompiler(CannotCompile):
-    """There is no C++ compiler."""
+def _prefix(torch_root: Path) -> Path:
+    """The directory of torch's headers and libraries: conda-forge keeps them in the environment's."""
+    return torch_root if (torch_root / "include" / "ATen").is_dir() else Path(sys.prefix)
 
 
 def compile_flags(torch_root: Path, cxx11_abi: int, distributed: bool, gloo: bool) -> list[str]:
@@ -45,7 +51,7 @@ def compile_flags(torch_root: Path, cxx11_abi: int, distributed: bool, gloo: boo
     flags = ["-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-plt", "-w", "-DNDEBUG"]
     flags.append(f"-D_GLIBCXX_USE_CXX11_ABI={cxx11_abi}")
     flags += ["-DUSE_DISTRIBUTED"] * distributed + ["-DUSE_C10D_GLOO"] * (distributed and gloo)
-    include = torch_root / "include"
+    include = _prefix(torch_root) / "include"
     return [*flags, f"-isystem{include}", f"-isystem{include / 'torch' / 'csrc' / 'api' / 'include'}"]
 
 
@@ -56,91 +62,164 @@ def compiler() -> list[str]:
     for name in ("c++", "g++", "clang++"):
         if shutil.which(name):
             return [name]
-    raise NoCompiler("the torch adapter needs a C++ compiler, and none is installed; install g++ or set CXX")
+    raise CannotCompile("the torch adapter needs a C++ compiler, and none is installed; install g++ or set CXX")
 
 
 def write_units(source: Path, folder: Path) -> list[Path]:
     """The files to compile: the sources that are compiled together are included in one."""
     together = folder / "together.cpp"
     others = [file for file in sorted(source.glob("*.cpp")) if file.stem not in _ALONE]
-    together.write_text("".join(f'#include "{file}"\n' for file in others))
+    together.write_bytes(b"".join(b'#include "%s"\n' % os.fsencode(file) for file in others))
     return [together, *(source / f"{name}.cpp" for name in _ALONE)]
 
 
-def _run(command: list[str], log: list[str]) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
-    log.append(f"{shlex.join(command)}\n{done.stdout}")
-    if done.returncode != 0:
+def _run(commands: list[list[str]], folder: Path, log: list[str]) -> None:
+    """Runs the commands at once, each in its own session, so that all its processes can be ended."""
+    running: list[tuple[list[str], Path, subprocess.Popen[bytes]]] = []
+    end = time.monotonic() + _LONGEST_SECONDS
+    try:
+        for command in commands:
+            output = folder / f"output-{len(log) + len(running)}"
+            with open(output, "wb") as out:
+                environment = {**os.environ, "TMPDIR": str(folder)}
+                process = subprocess.Popen(
+                    command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+                )
+            running.append((command, output, process))
+        failed = any([process.wait(max(0.0, end - time.monotonic())) for _, _, process in running])
+    except subprocess.TimeoutExpired:
+        raise CannotCompile(f"the compiler of the torch adapter did not end within {_LONGEST_SECONDS / 60:g} minutes") from None
+    finally:
+        for command, output, process in running:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            log.append(f"{shlex.join(command)}\n{output.read_text(encoding='utf-8', errors='replace')}")
+    if failed:
         raise CannotCompile("building the torch adapter failed")
+
+
+def _features(torch: Any) -> tuple[int, bool, bool]:
+    """Features that the flags depend on: C++ ABI, distributed package, Gloo."""
+    distributed = importlib.import_module("torch.distributed")
+    available = distributed.is_available()
+    return int(torch._C._GLIBCXX_USE_CXX11_ABI), available, available and distributed.is_gloo_available()
 
 
 def _compile(torch: Any, folder: Path, log: list[str]) -> Path:
     root = Path(torch.__file__).parent
-    distributed = importlib.import_module("torch.distributed")
-    available = distributed.is_available()
-    flags = compile_flags(root, int(torch._C._GLIBCXX_USE_CXX11_ABI), available, available and distributed.is_gloo_available())
-    flags.append(f"-I{SOURCES}")
+    flags = [*compile_flags(root, *_features(torch)), f"-I{SOURCES}"]
     units = write_units(SOURCES / "src", folder)
     objects = [folder / f"{unit.stem}.o" for unit in units]
-    with ThreadPoolExecutor(len(units)) as pool:
-        commands = [[*compiler(), *flags, "-c", str(unit), "-o", str(made)] for unit, made in zip(units, objects)]
-        list(pool.map(lambda command: _run(command, log), commands))
+    _run([[*compiler(), *flags, "-c", str(unit), "-o", str(made)] for unit, made in zip(units, objects)], folder, log)
     built = folder / "adapter.so"
     # Registered kernels must outlive every dlclose. No run path: torch has loaded its libraries before.
-    link = ["-shared", "-Wl,-z,nodelete", *map(str, objects), f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10"]
-    _run([*compiler(), *link, "-o", str(built)], log)
+    link = ["-shared", "-Wl,-z,nodelete", *map(str, objects), f"-L{_prefix(root) / 'lib'}", "-ltorch_cpu", "-lc10"]
+    _run([[*compiler(), *link, "-o", str(built)]], folder, log)
     return built
 
 
 def _file_name(torch: Any) -> str:
+    """One file per torch build and C library: containers of different systems may share a cache."""
     digest = hashlib.sha256()
     for file in sorted(SOURCES.rglob("*.*")):
         digest.update(file.read_bytes())
-    digest.update(f"{platform.machine()} {torch.__version__} {torch.version.git_version}".encode())
+    system = f"{platform.machine()} {'-'.join(platform.libc_ver())}"
+    digest.update(f"{system} {torch.__version__} {torch.version.git_version} {_features(torch)}".encode())
     return f"torch-{torch.__version__}-{digest.hexdigest()[:16]}.so"
 
 
-def _checked(folder: Path) -> Path:
-    """The directory, created if needed; OSError unless only this user, or root, can write to it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def _is_trusted(found: os.stat_result) -> bool:
+    """Only this user, root, or the owner of this package, whose code runs anyway, can change it."""
+    owners = (os.geteuid(), 0, os.stat(__file__).st_uid)
+    return found.st_uid in owners and not stat.S_IMODE(found.st_mode) & 0o022
+
+
+@contextlib.contextmanager
+def _opened(path: Path, flags: int = 0) -> Iterator[int]:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | flags)
     try:
-        found = os.fstat(handle)
+        yield handle
     finally:
         os.close(handle)
-    if found.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(found.st_mode) & 0o022:
+
+
+def _checked(folder: Path, mode: int = 0o700) -> Path:
+    """The directory, created if needed; OSError if others can write to it."""
+    for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        with contextlib.suppress(FileExistsError):
+            path.mkdir()
+            path.chmod(mode)  # regardless of the umask
+    if not _is_trusted_folder(folder):
         raise PermissionError(f"{folder} belongs to another user or others can write to it")
     return folder
 
 
+def _is_trusted_folder(folder: Path) -> bool:
+    with _opened(folder, os.O_DIRECTORY) as handle:
+        return _is_trusted(os.fstat(handle))
+
+
 def _is_published(file: Path) -> bool:
+    """True if the file is there, trusted, and complete: a process that loads a truncated library dies."""
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+        with _opened(file) as handle, os.fdopen(os.dup(handle), "rb") as data:
+            found = os.fstat(handle)
+            if not (stat.S_ISREG(found.st_mode) and _is_trusted(found) and _is_trusted_folder(file.parent)):
+                return False
+            content = data.read()
     except OSError:
         return False
-    try:
-        found = os.fstat(handle)
-    finally:
-        os.close(handle)
-    trusted = found.st_uid in (os.geteuid(), 0) and not stat.S_IMODE(found.st_mode) & 0o022
-    return stat.S_ISREG(found.st_mode) and trusted
+    return hashlib.sha256(content[:-_DIGEST_BYTES]).digest() == content[-_DIGEST_BYTES:]
 
 
-def _cache_folder(report: Callable[[str], None]) -> Path:
-    """$XDG_CACHE_HOME/flopmeter/adapters, or a directory of this user on this node."""
+def _require_room(folder: Path) -> None:
+    """OSError unless an adapter can be written there."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(_ROOM_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _shared_folder() -> Path:
+    """The directory of this Python environment: for every user of an image or a shared environment."""
+    return Path(sysconfig.get_path("data")) / "share" / "flopmeter" / "adapters"
+
+
+def _user_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    cache = Path(base) / "flopmeter" / "adapters"
+    return Path(base) / "flopmeter" / "adapters"
+
+
+def _node_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"flopmeter-{os.geteuid()}"
+
+
+def _folder_to_build_in(report: Callable[[str], None]) -> Path:
+    """The user's cache, or a directory of this user on this node."""
+    cache = _user_folder()
     try:
-        if os.access(_checked(cache), os.W_OK):
-            return cache
-        reason = "it is read-only"
+        if not cache.is_absolute():  # neither HOME nor an entry of this user
+            raise OSError("this user has no home directory")
+        _require_room(_checked(cache))
+        return cache
     except OSError as error:
         reason = error.strerror or str(error)
-    local = _checked(Path(tempfile.gettempdir()) / f"flopmeter-{os.geteuid()}")
-    report(f"{cache} cannot be used ({reason}): the torch adapter is kept in {local} on this node")
-    return local
+    node = _checked(_node_folder())
+    report(f"{cache} cannot be used ({reason}): the torch adapter is kept in {node} on this node")
+    return node
+
+
+def _find_folder(name: str, for_all_users: bool, report: Callable[[str], None]) -> Path:
+    """The directory that holds the adapter, or in which to build it."""
+    if for_all_users:
+        with contextlib.suppress(OSError):
+            _require_room(_checked(_shared_folder(), 0o755))
+            return _shared_folder()
+    for find in (_shared_folder, _user_folder, _node_folder):
+        if _is_published(find() / name):
+            return find()
+    return _folder_to_build_in(report)
 
 
 @contextlib.contextmanager
@@ -195,11 +274,12 @@ def _publish(built: Path, target: Path) -> None:
     """Copies next to the target, then renames: other processes see the whole file or none."""
     handle, partial = tempfile.mkstemp(dir=target.parent, prefix=".partial-")
     try:
-        with os.fdopen(handle, "wb") as out, open(built, "rb") as data:
-            shutil.copyfileobj(data, out)
+        content = built.read_bytes()
+        with os.fdopen(handle, "wb") as out:
+            out.write(content + hashlib.sha256(content).digest())
             out.flush()
             os.fsync(out.fileno())
-        os.chmod(partial, 0o700)
+        os.chmod(partial, 0o755)
         os.replace(partial, target)
     except OSError:
         with contextlib.suppress(OSError):
@@ -214,20 +294,20 @@ def _build(torch: Any, target: Path, log_file: Path, report: Callable[[str], Non
     with tempfile.TemporaryDirectory(prefix="flopmeter-") as work:
         try:
             built = _compile(torch, Path(work), log)
-        except CannotCompile:
+        except CannotCompile as error:
             log_file.write_text("\n".join(log), encoding="utf-8")
-            raise
+            raise CannotCompile(f"{error}; see {log_file}") from None
         _publish(built, target)
-    report(f"built the torch adapter in {time.monotonic() - begin:.0f} s")
+    report(f"built the torch adapter in {time.monotonic() - begin:.0f} s: {target}")
 
 
-def compiled(torch: Any, report: Callable[[str], None]) -> Path:
-    """The adapter's library for this torch, built now if it is not in the cache."""
+def compiled(torch: Any, report: Callable[[str], None], for_all_users: bool = False) -> Path:
+    """The adapter's library for this torch, built now if it is not kept. ``for_all_users``: kept in the Python environment if possible."""
     if not SOURCES.is_dir():
         raise CannotCompile("this build of flopmeter has no torch adapter; configure it with -DFLOPMETER_TORCH, or pip install it")
     try:
-        folder = _cache_folder(report)
-        target = folder / _file_name(torch)
+        name = _file_name(torch)
+        target = _find_folder(name, for_all_users, report) / name
         log_file = target.with_suffix(".log")
         before = _time_of(log_file)
 
@@ -240,11 +320,7 @@ def compiled(torch: Any, report: Callable[[str], None]) -> Path:
                 if not _is_published(target):
                     _build(torch, target, log_file, report)
         if not _is_published(target):
-            raise CannotCompile("building the torch adapter failed")
+            raise CannotCompile(f"building the torch adapter failed; see {log_file}")
         return target
-    except NoCompiler:
-        raise
-    except CannotCompile as error:
-        raise CannotCompile(f"{error}; see {log_file}") from None
     except OSError as error:
         raise CannotCompile(f"the torch adapter cannot be built: {error}") from None

@@ -27,7 +27,7 @@ def _parameters(function: Any) -> list[str]:
 
 def _count_in(attribute: str, module: ModuleType) -> None:
     name = f"{module.__name__}::{attribute}"
-    original = getattr(module, attribute, None)
+    original = vars(module).get(attribute)  # attributes that a module computes on demand stay on demand
     if original is None or isinstance(original, _flopmeter.CountedFunction):
         return
     if hasattr(original, "run") and hasattr(original, "arg_names"):

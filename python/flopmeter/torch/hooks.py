@@ -25,6 +25,7 @@ from flopmeter.torch.adapter import ready_adapter
 from flopmeter.torch.imports import after_import
 from flopmeter.torch.model_hooks import put_on
 from flopmeter.torch.patch import Patch
+from flopmeter.torch.replays import count_replays_of
 
 if TYPE_CHECKING:
     from flopmeter.monitor import Monitor
@@ -84,12 +85,26 @@ def _delay_device(seconds: float) -> bool:
     """Keep the current stream of the accelerator busy; False if the device has no kernel for that."""
     torch: Any = loaded_torch()
     accelerator = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else torch.device("cuda")
-    sleep = getattr(getattr(torch, accelerator.type), "_sleep", None)
+    sleep = getattr(getattr(torch, accelerator.type, None), "_sleep", None) if accelerator is not None else None
     if sleep is None:
         return False
     cycles_per_second = 2e9  # of the fastest devices; on others it takes longer
     sleep(int(seconds * cycles_per_second))
     return True
+
+
+def _reported_wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Report a function that waits for the device and does not pass the dispatcher."""
+
+    @functools.wraps(original)
+    def synchronize(*args: Any, **kwargs: Any) -> Any:
+        _flopmeter.report_wait(True)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _flopmeter.report_wait(False)
+
+    return synchronize
 
 
 def _owns(models: list[weakref.ref[Any]], optimizer: Any) -> bool:
@@ -163,7 +178,7 @@ class TorchHooks:
         for module in modules:
             parameter = next(module.parameters(), None)
             if adapter is not None and parameter is not None and parameter.device.type not in ("cpu", "meta"):
-                adapter.use_device_of(parameter._cdata)
+                self._use_device(adapter, parameter)
             self._put_on(module)
         if modules:
             _live.add(self)
@@ -171,6 +186,14 @@ class TorchHooks:
         if loader:
             kind = importlib.import_module("torch.utils.data.dataloader")._BaseDataLoaderIter
             self._handles.append(Patch(kind, "__next__", hooks.fetch))
+
+    def _use_device(self, adapter: Any, parameter: Any) -> None:
+        torch: Any = loaded_torch()
+        adapter.use_device_of(parameter._cdata)
+        count_replays_of(parameter.device.type)
+        for owner in (getattr(torch, "accelerator", None), getattr(torch, parameter.device.type, None)):
+            if callable(getattr(owner, "synchronize", None)) and not hasattr(owner.synchronize, "__wrapped__"):
+                self._handles.append(Patch(owner, "synchronize", _reported_wait))
 
     def _put_on(self, module: Any) -> None:
         self._handles += put_on(module, self.callables.forward_pre(), self.callables.forward_post(), with_kwargs=True)

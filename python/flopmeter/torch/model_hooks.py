@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 _KINDS = ("_forward_pre_hooks", "_forward_hooks")
-_MAKERS = ("torch.cuda.graphs", "torch.xpu.graphs", "transformer_engine.pytorch.graph")
+_REFUSE_HOOKS = {
+    "torch.cuda.graphs": ("make_graphed_callables",),
+    "torch.xpu.graphs": ("make_graphed_callables",),
+    "transformer_engine.pytorch.graph": ("make_graphed_callables",),
+    "torch.jit._recursive": ("infer_concrete_type_builder", "get_hook_stubs"),  # of torch.jit.script
+}
 
 
 def _is_ours(hook: Any) -> bool:
@@ -51,29 +56,30 @@ def _without_hooks(modules: Iterable[Any]) -> Iterator[None]:
                 hooks.move_to_end(key, last=False)  # type: ignore[union-attr]
 
 
-def _let_make_graphs(module: ModuleType) -> None:
-    """``make_graphed_callables`` refuses a module with hooks."""
-    original = module.make_graphed_callables
-    if hasattr(original, "__wrapped__"):
-        return
+def _hide_hooks(names: tuple[str, ...], module: ModuleType) -> None:
+    """Let functions that refuse hooks, and get one or more modules first, see none of flopmeter."""
+    for name in names:
+        original = getattr(module, name, None)
+        if original is None or hasattr(original, "__wrapped__"):
+            continue
 
-    @functools.wraps(original)
-    def make_graphed_callables(callables: Any, *args: Any, **kwargs: Any) -> Any:
-        with _without_hooks(callables if isinstance(callables, (tuple, list)) else (callables,)):
-            return original(callables, *args, **kwargs)
+        @functools.wraps(original)
+        def call(modules: Any, *args: Any, _original: Any = original, **kwargs: Any) -> Any:
+            with _without_hooks(modules if isinstance(modules, (tuple, list)) else (modules,)):
+                return _original(modules, *args, **kwargs)
 
-    replace_function(module, "make_graphed_callables", original, make_graphed_callables)
+        replace_function(module, name, original, call)
 
 
 @functools.cache
-def _let_all_make_graphs() -> None:
-    for name in _MAKERS:
-        after_import(name, _let_make_graphs)
+def _hide_all_hooks() -> None:
+    for module, names in _REFUSE_HOOKS.items():
+        after_import(module, functools.partial(_hide_hooks, names))
 
 
 def put_on(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None], **how: bool) -> list[Any]:
     """Handles of a hook before forward, to which ``how`` applies, and of one that always runs after it."""
-    _let_all_make_graphs()
+    _hide_all_hooks()
     for name in _KINDS:
         if not getattr(module, name):  # else an existing handle refers to this dict
             setattr(module, name, _Hooks())

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import functools
+import sys
 from types import ModuleType
 from typing import Any
 
 from flopmeter import _flopmeter
+from flopmeter.torch import loaded_torch
 from flopmeter.torch.imports import after_import
+
+_CAPTURE = ("capture_begin", "capture_end", "replay")
 
 _CLASSES = {  # by the module that defines them
     "torch.cuda.graphs": "CUDAGraph",
@@ -20,7 +24,7 @@ _CLASSES = {  # by the module that defines them
 
 def _count_replays(graph_type: Any) -> None:
     """Wrap the methods of a graph class.  The captured work is kept on the graph."""
-    begin, end, replay, reset = graph_type.capture_begin, graph_type.capture_end, graph_type.replay, graph_type.reset
+    begin, end, replay, reset = (getattr(graph_type, name, None) for name in (*_CAPTURE, "reset"))
     inside, unsupported, count_captures = _flopmeter.inside_call, _flopmeter.add_unsupported, _flopmeter.count_captures
     name = f"{graph_type.__module__}::{graph_type.__name__}.replay"
 
@@ -58,21 +62,37 @@ def _count_replays(graph_type: Any) -> None:
                 unsupported(name)
         return result
 
-    @functools.wraps(reset)
-    def counted_reset(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.__dict__.pop("_flopmeter_replay", None)
-        return reset(self, *args, **kwargs)
-
     graph_type.capture_begin = capture_begin
     graph_type.capture_end = capture_end
     graph_type.replay = counted_replay
-    graph_type.reset = counted_reset
+    if reset is not None:
+
+        @functools.wraps(reset)
+        def counted_reset(self: Any, *args: Any, **kwargs: Any) -> Any:
+            self.__dict__.pop("_flopmeter_replay", None)
+            return reset(self, *args, **kwargs)
+
+        graph_type.reset = counted_reset
+
+
+def _count_replays_once(graph_type: Any) -> None:
+    if not hasattr(graph_type.replay, "__wrapped__"):
+        _count_replays(graph_type)
 
 
 def _patch(module: ModuleType) -> None:
     graph_type = getattr(module, _CLASSES[module.__name__], None)
-    if graph_type is not None and not hasattr(graph_type.replay, "__wrapped__"):
-        _count_replays(graph_type)
+    if graph_type is not None:
+        _count_replays_once(graph_type)
+
+
+def count_replays_of(device: str) -> None:
+    """Count the replays of the graph classes of another backend, which its module ``torch.<device>`` has."""
+    module = sys.modules.get(f"torch.{device}") or getattr(loaded_torch(), device, None)
+    for value in list(vars(module).values()) if module is not None else ():
+        is_graph = isinstance(value, type) and all(callable(getattr(value, name, None)) for name in _CAPTURE)
+        if is_graph and value.__dictoffset__ != 0:  # the work of a capture is kept on the graph
+            _count_replays_once(value)
 
 
 def install() -> None:
