@@ -17,24 +17,31 @@ from cases import CASES  # noqa: E402
 pytestmark = pytest.mark.torch2("hooks for optimizers")
 
 
-def results(directory, *prefix):
-    target = directory / "results.json"
-    command = [*prefix, sys.executable, str(HERE / "driver.py"), str(target)]
+def start(directory, *prefix):
+    command = [*prefix, sys.executable, str(HERE / "driver.py"), str(directory / "results.json")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(target.read_text())
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return results(tmp_path_factory.mktemp("plain"))
+def results(tmp_path_factory):
+    """Of all cases without and with flopmeter, which run at the same time."""
+    folders = tmp_path_factory.mktemp("plain"), tmp_path_factory.mktemp("monitored")
+    run = [PROGRAM, "run", "--dir", str(folders[1] / "run"), "--no-console", "--"]
+    for process in [start(folders[0]), start(folders[1], *run)]:
+        output, _ = process.communicate(timeout=900)
+        assert process.returncode == 0, output
+    return [json.loads((folder / "results.json").read_text()) for folder in folders]
 
 
 @pytest.fixture(scope="module")
-def monitored(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("monitored")
-    return results(directory, PROGRAM, "run", "--dir", str(directory / "run"), "--no-console", "--")
+def plain(results):
+    return results[0]
+
+
+@pytest.fixture(scope="module")
+def monitored(results):
+    return results[1]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel of the finished build, in a fresh environment without torch and without a compiler."""
 
-import os
+import importlib.util
 import subprocess
 import sys
 import zipfile
@@ -57,6 +57,29 @@ def test_the_wheel_contains_one_library_and_the_sources_of_the_adapter(wheel):
     assert [name for name in names if "libflopmeter" in name] == ["flopmeter/libflopmeter.so.0"]
     sources = {path.name for path in (ROOT / "src" / "adapters" / "torch" / "src").iterdir()}
     assert {Path(name).name for name in names if name.startswith("flopmeter/_adapter_source/src/")} == sources
+
+
+def make_wheel():
+    spec = importlib.util.spec_from_file_location("make_wheel", ROOT / "tools" / "make_wheel.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_wheel_that_needs_more_than_the_c_library_is_refused(wheel):
+    with pytest.raises(SystemExit, match=r"does not conform to manylinux_2_28_x86_64: it needs .*GLIBCXX_.*libstdc\+\+\.so\.6"):
+        make_wheel().check(wheel)
+
+
+@pytest.mark.long
+def test_the_self_contained_wheel_needs_only_the_c_library(tmp_path):
+    pytest.importorskip("ziglang", reason="make wheel installs it")
+    command = [sys.executable, ROOT / "tools" / "make_wheel.py", "--python", sys.executable, "--dist", tmp_path]
+    subprocess.run(command, check=True)
+    (wheel,) = tmp_path.iterdir()
+    assert wheel.name.endswith("-manylinux_2_28_x86_64.whl")
+    libraries, versions = make_wheel().needs(wheel)
+    assert libraries <= make_wheel().C_LIBRARY and all(version.startswith("GLIBC_2.") for version in versions)
 
 
 def test_the_cli_works_without_torch_and_without_a_compiler(run):

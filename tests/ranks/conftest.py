@@ -14,10 +14,15 @@ LAYOUTS = ("ddp", "fsdp", "tensor", "mesh", "pipeline", "context", "experts", "o
 PROGRAM = os.environ.get("FLOPMETER_BIN", str(HERE.parents[1] / "build" / "flopmeter"))
 
 
+def output_of(command, directory):
+    """Output of `flopmeter COMMAND --json`."""
+    done = subprocess.run([PROGRAM, command, str(directory), "--json"], check=True, capture_output=True, text=True, timeout=60)
+    return json.loads(done.stdout)
+
+
 def ranks_of(directory):
     """Output of `flopmeter ranks --json`."""
-    done = subprocess.run([PROGRAM, "ranks", str(directory), "--json"], check=True, capture_output=True, text=True, timeout=60)
-    return json.loads(done.stdout)
+    return output_of("ranks", directory)
 
 
 def launch(directory, ranks, *layouts):

@@ -6,7 +6,7 @@ import time
 
 import flopmeter
 import pytest
-from conftest import LAYOUTS, launch, ranks_of
+from conftest import LAYOUTS, launch, output_of, ranks_of
 from network import SAMPLES, TOKENS, Network, attentive, batch, mixture
 from worker import REPLICATED, STEPS
 
@@ -46,6 +46,7 @@ def test_totals_equal_one_process(layout, ranks, request):
     assert totals["tokens"] == STEPS * TOKENS
     assert totals["tokens_per_second"] == pytest.approx(STEPS * TOKENS / totals["seconds"])
     assert totals["mfu"] == pytest.approx(STEPS * model_flops / (PEAK * ranks * totals["seconds"]))
+    assert totals["mfu"] == output_of("diagnose", runs[layout])["mfu"]
 
 
 @pytest.mark.parametrize("layout", ["tensor", "mesh"])

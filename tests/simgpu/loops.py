@@ -6,6 +6,7 @@
     truth = run("item10", wrap=lambda model, optimizer, loader: monitor.wrap(loader))
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 
 import simgpu
@@ -101,16 +102,62 @@ LOOPS = {
     "compile": Loop('torch.compile(backend="aot_eager")', {"compile": "aot_eager"}),
 }
 
+# The same work written in other ways, and other devices. No cause is new here.
+VARIANTS = {
+    "read_list": Loop("loss.tolist() every step", {"item_every": 1, "read": "list"}),
+    "read_cpu": Loop("loss.cpu() every step", {"item_every": 1, "read": "cpu"}),
+    "read_print": Loop("print(loss) every step", {"item_every": 1, "read": "print"}),
+    "read_check": Loop("a check for NaN every step", {"item_every": 1, "read": "check"}),
+    "synchronize": Loop("torch.accelerator.synchronize() every step", {"item_every": 1, "read": "synchronize"}),
+    "clip_device": Loop("gradient clipping that stays on the device", {"clip": "device"}),
+    "amp": Loop("autocast and GradScaler", {"amp": True, "dtype": "float32"}, finding="optimizer"),
+    "ema": Loop("a moving average of the parameters", {"ema": True}),
+    "two_optimizers": Loop("two optimizers", {"optimizers": 2}),
+    "accumulate": Loop("gradient accumulation over 6 batches", {"accumulate": 6, "rows": 2}),
+    "accumulate_split": Loop("gradient accumulation over parts of a batch", {"accumulate": 4, "split": True}),
+    "accumulate_item": Loop(
+        "gradient accumulation that reads each loss", {"accumulate": 3, "item_every": 1, "rows": 2}
+    ),
+    "accumulate_copies": Loop(
+        "gradient accumulation with copies from pageable memory",
+        {"accumulate": 3, "features": "pageable", **SLOW_LINK},
+        {"features": ""},
+        "host_to_device",
+    ),
+    "ddp_no_sync": Loop(
+        "DDP over a slow network, gradients reduced once for 3 micro-batches",
+        {"ddp": True, "network_gbs": 4.0, "accumulate": 3, "rows": 2, "sync_each": False},
+        {"network_gbs": 200.0},
+        "communication",
+    ),
+    "ddp_sync_each": Loop(
+        "the same with gradients reduced for each micro-batch",
+        {"ddp": True, "network_gbs": 8.0, "accumulate": 3, "sync_each": True},
+        {"network_gbs": 200.0},
+        "communication",
+    ),
+    "ddp_clip_item": Loop("DDP with clipping that reads the norm", {"ddp": True, "network_gbs": 200.0, "clip": "item"}),
+    "no_pool": Loop("a device without a pool of streams", {"stream_pool": 0}),
+    "no_capture_state": Loop("a device that does not report captures", {"capture_state": 0}),
+    "slow_launch": Loop("launches that take 30 us to reach the device", {"launch_us": 30, "item_every": 1}),
+    "short_queue": Loop("a launch queue of 64", {"queue_depth": 64}),
+    "costly_events": Loop("events that take 2 us of the device", {"event_device_us": 2.0, "item_every": 1}),
+}
+# Several processes only: a group of one has no collectives.
+RANKS = {"fsdp": Loop("FSDP over a slow network", {"fsdp": True, "network_gbs": 8.0})}
+ALL_LOOPS = {**LOOPS, **VARIANTS}
+
 # Real values on the CPU need a model that is small in every way.
 TINY = {"layers": 2, "width": 32, "heads": 2, "vocabulary": 64, "rows": 2, "length": 16, "dtype": "float32"}
 
 
-def run(name, steps=20, wrap=None, fixed=False, values=False, device="simgpu", **changes):
+def run(name, steps=20, wrap=None, fixed=False, values=False, device="simgpu", in_step=nullcontext, **changes):
     """Runs loop `name` and returns its Truth; with `values` a tiny model computes real losses (`truth.losses`).
 
-    `wrap(model, optimizer, loader)` returns the loader to iterate. `changes` override options and settings.
+    `wrap(model, optimizer, loader)` returns the loader to iterate, and each step runs in a context that `in_step()`
+    returns. `changes` override options and settings.
     """
-    loop = LOOPS[name]
+    loop = {**ALL_LOOPS, **RANKS}[name]
     wanted = {**loop.changes, **(loop.fix if fixed else {}), **(TINY if values else {}), **changes}
     names = {option.name for option in fields(Options)}
     options = Options(**{key: value for key, value in wanted.items() if key in names})
@@ -118,7 +165,7 @@ def run(name, steps=20, wrap=None, fixed=False, values=False, device="simgpu", *
     old = simgpu.configure(values=values, **settings)
     try:
         simgpu.reset()
-        losses = train(options, steps, wrap, device)
+        losses = train(options, steps, wrap, device, in_step)
         truth = simgpu.truth()
         truth.losses = [loss.item() for loss in losses] if values else []
         return truth

@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 
-from loops import LOOPS, run
+from loops import ALL_LOOPS, RANKS, run
 
 
 def pair(text):
@@ -23,7 +23,7 @@ def pair(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=LOOPS, metavar="NAME", help=", ".join(LOOPS))
+    parser.add_argument("name", choices=[*ALL_LOOPS, *RANKS], metavar="NAME", help=", ".join([*ALL_LOOPS, *RANKS]))
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--truth", help="write the truth to this JSON file; {rank} is replaced")
     parser.add_argument("--kernels", action="store_true", help="with every kernel")

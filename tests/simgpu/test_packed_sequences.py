@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention over packed sequences whose starts are on the device: exact, and the host does not wait for them."""
 
+import enum
 import json
+import sys
+import types
 
 import flopmeter
 import pytest
 import simgpu
 import torch
+from flopmeter.torch import callables
 
 DEVICE = "simgpu"
 PAIR = 2 * 4 * (8 + 8)  # four heads, keys and values of size 8
@@ -45,6 +49,49 @@ def train(attention, directory, steps):
     truth = simgpu.truth()
     monitor.finish()
     return truth.counters(), sum(each.kind == "device_to_host" for each in truth.kernels)
+
+
+def test_a_count_knows_the_starts_when_the_device_has_reached_the_copy(attention):
+    q, k, v = (torch.zeros(7, heads, 8, device=DEVICE) for heads in (4, 2, 2))
+    starts = torch.tensor([0, 5, 7], dtype=torch.int32).to(DEVICE)
+    torch.simgpu.synchronize()
+    simgpu.reset()
+    with flopmeter.count() as c:
+        torch.simgpu._sleep(2_000_000_000)
+        attention(q, k, v, starts, starts, 6, 6, True)
+    waited = set(simgpu.truth().counters()) - {"record_event", "query_event", "elapsed_time"}
+    assert not waited
+    assert c.bounded_flops == c.hardware_flops > (15 + 3) * PAIR
+    torch.simgpu.synchronize()
+    assert (c.hardware_flops, c.bounded_flops) == ((15 + 3) * PAIR, 0)
+    assert c.by_op == {"flash_attn::_flash_attn_varlen_forward": (15 + 3) * PAIR}
+
+
+class Word(enum.Enum):
+    NVTE_PADDING_CAUSAL_MASK = 0
+    NVTE_THD_THD_THD = 1
+
+
+def test_packed_attention_of_transformer_engine(monkeypatch):
+    te = types.ModuleType("transformer_engine_torch")
+    te.fused_attn_fwd = te.fused_attn_bwd = lambda *_: None
+    monkeypatch.setitem(sys.modules, te.__name__, te)
+    with flopmeter.count():
+        pass
+    for name in ("fused_attn_fwd", "fused_attn_bwd"):
+        callables.count_function(f"{te.__name__}::{name}")
+    starts = torch.tensor([0, 5, 7], dtype=torch.int32).to(DEVICE)
+    forward, backward = [None] * 27, [None] * 26
+    forward[:2] = backward[:2] = 6, 6
+    forward[6] = backward[5] = Word.NVTE_THD_THD_THD
+    forward[8] = backward[7] = Word.NVTE_PADDING_CAUSAL_MASK
+    forward[10] = backward[9] = (-1, 0)
+    forward[11:16] = backward[11:16] = [starts, starts, *(torch.zeros(7, heads, 8, device=DEVICE) for heads in (4, 2, 2))]
+    with flopmeter.count() as c:
+        te.fused_attn_fwd(*forward)
+        te.fused_attn_bwd(*backward)
+    torch.simgpu.synchronize()
+    assert (c.hardware_flops, c.model_flops, c.bounded_flops) == (18 * 3.5 * PAIR, 18 * 3 * PAIR, 0)
 
 
 def test_starts_on_the_device_are_known_late_without_waiting(attention, tmp_path):

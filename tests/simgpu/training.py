@@ -28,6 +28,7 @@ class Options:
     dtype: str = "bfloat16"
     fused: bool = True
     item_every: int = 0
+    read: str = "item"  # how the loss is read then: "item", "list", "cpu", "print", "check", "synchronize"
     clip: str = ""  # "item": reads the norm on the host; "device": does not
     loop_seconds: float = 0.0  # of the loop's own code
     loader_seconds: float = 0.0  # that loading a batch takes on the training thread
@@ -35,10 +36,16 @@ class Options:
     worker_cpu_seconds: float = 0.0
     features: str = ""  # large inputs: "pageable", "pinned", "prefetch" (pinned, on a side stream)
     accumulate: int = 1
+    split: bool = False  # micro-batches are parts of one batch
+    sync_each: bool = True  # DDP reduces the gradients of every micro-batch
+    amp: bool = False  # autocast and GradScaler
+    ema: bool = False  # a moving average of the parameters
+    optimizers: int = 1
     padding: float = 0.0  # share of each row
     evaluate_every: int = 0
     checkpoint_every: int = 0
     ddp: bool = False
+    fsdp: bool = False  # each block and the model are sharded
     reduce: str = ""  # gradients without DDP: "wait" for each collective, or "overlap" them
     graph: bool = False
     compile: str = ""
@@ -110,14 +117,16 @@ class Prefetcher:
 class EagerStep:
     """Forward and backward of one micro-batch, launch by launch."""
 
-    def __init__(self, model, accumulate):
-        self.model, self.accumulate = model, accumulate
+    def __init__(self, model, accumulate, scaler=None):
+        self.model, self.accumulate, self.scaler = model, accumulate, scaler
 
     def __call__(self, batch):
         mark("forward")
-        loss = self.model(**batch)
+        with torch.autocast("simgpu", torch.bfloat16) if self.scaler else contextlib.nullcontext():
+            loss = self.model(**batch)
         mark("backward")
-        (loss / self.accumulate if self.accumulate > 1 else loss).backward()
+        scaled = loss / self.accumulate if self.accumulate > 1 else loss
+        (self.scaler.scale(scaled) if self.scaler else scaled).backward()
         return loss.detach()
 
 
@@ -162,11 +171,15 @@ def make_model(options, device):
 @contextlib.contextmanager
 def data_parallel(model, options):
     """The model in DistributedDataParallel, in the group that torchrun describes or in one of this process alone."""
-    if not options.ddp and not options.reduce:
+    if not options.ddp and not options.reduce and not options.fsdp:
         yield model
         return
     alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     dist.init_process_group("cpu:gloo,simgpu:simccl", **alone)
+    if options.fsdp:
+        mesh = dist.device_mesh.init_device_mesh("simgpu", (dist.get_world_size(),))
+        for part in (*model.blocks, model):
+            dist.fsdp.fully_shard(part, mesh=mesh)
     try:
         yield torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True) if options.ddp else model
     finally:
@@ -193,6 +206,51 @@ def clip(model, how):
         norm.item()
 
 
+def read_loss(loss, how):
+    if how == "item":
+        loss.item()
+    elif how == "list":
+        loss.flatten().tolist()
+    elif how == "cpu":
+        loss.cpu()
+    elif how == "print":
+        print(loss, file=io.StringIO())
+    elif how == "check":
+        assert not torch.isnan(loss)
+    elif how == "synchronize":
+        torch.accelerator.synchronize()
+
+
+class Optimizers:
+    """One optimizer or two, with a GradScaler or without, and a moving average of the parameters on request."""
+
+    def __init__(self, model, options):
+        parameters = list(model.parameters())
+        groups = [parameters[part :: options.optimizers] for part in range(options.optimizers)]
+        self.all = [torch.optim.AdamW(group, lr=1e-3) for group in groups]
+        self.scaler = torch.amp.GradScaler("simgpu") if options.amp else None
+        if self.scaler:
+            self.all[0].register_step_pre_hook(lambda *_: mark("optimizer"))
+        self.parameters = parameters
+        self.averages = [each.detach().clone() for each in parameters] if options.ema else []
+
+    def step(self):
+        for optimizer in self.all:
+            if self.scaler:
+                self.scaler.step(optimizer)
+            else:
+                optimizer.step()
+        if self.scaler:
+            self.scaler.update()
+
+    def zero_grad(self):
+        for optimizer in self.all:
+            optimizer.zero_grad()
+        if self.averages:
+            with torch.no_grad():
+                torch._foreach_lerp_(self.averages, self.parameters, 0.01)
+
+
 def evaluate(model, batch):
     mark("evaluation")
     model.eval()
@@ -202,58 +260,95 @@ def evaluate(model, batch):
     model.train()
 
 
+class SlowDisk:
+    """A file whose first write takes 50 ms; what is written is gone."""
+
+    def __init__(self):
+        self.size = 0
+
+    def write(self, content):
+        if self.size == 0:
+            time.sleep(0.05)
+        size = memoryview(content).nbytes
+        self.size += size
+        return size
+
+    def flush(self):
+        pass
+
+
 def save_checkpoint(model):
-    """Writes the first block; serializing takes host time, and copying it waits for the device."""
+    """Writes the first block; writing takes host time, and copying waits for the device."""
     mark("checkpoint")
     part = next(module for name, module in model.named_modules() if name.endswith("blocks.0"))
-    torch.save(part.state_dict(), io.BytesIO())
-    time.sleep(0.05)
+    torch.save(part.state_dict(), SlowDisk())
 
 
-def train(options, steps, wrap=None, device="simgpu"):
-    """Trains and returns the losses as tensors of the device."""
+def micro_batches(options, batches, device):
+    """The micro-batches of one step, on the device if nothing else copies them."""
+    whole = None
+    for part in range(options.accumulate):
+        if whole is None or not options.split:
+            mark("data")
+            whole = next(batches)
+            if options.features != "prefetch":
+                mark("copy")
+                whole = to_device(whole, device)
+        if options.split:
+            yield {name: tensor.chunk(options.accumulate)[part] for name, tensor in whole.items()}
+        else:
+            yield whole
+
+
+def update(model, optimizer, options):
+    """Reductions, clipping, and the optimizer step, after the backward passes."""
+    if options.reduce:
+        reduce_gradients(model, options.reduce)
+    if options.clip:
+        clip(model, options.clip)
+    if optimizer.scaler:
+        mark("clip")  # the scaler divides the gradients and reads whether they are finite
+    else:
+        mark("optimizer")
+    optimizer.step()
+    mark("loop")
+    if not options.graph:  # the graph clears its gradients itself
+        optimizer.zero_grad()
+
+
+def train(options, steps, wrap=None, device="simgpu", in_step=contextlib.nullcontext):
+    """Trains and returns the losses as tensors of the device.  Each step runs in `with in_step():`."""
     base = make_model(options, device)
     with data_parallel(base, options) as model:
-        optimizer = torch.optim.AdamW(base.parameters(), lr=1e-3)
+        optimizer = Optimizers(base, options)
         loader = DataLoader(
             Batches(options, 2 + options.skip + steps * options.accumulate), batch_size=None, num_workers=options.workers
         )
-        batches = iter(wrap(model, optimizer, loader) if wrap else loader)
+        batches = iter(wrap(model, optimizer.all[0], loader) if wrap else loader)
         for _ in range(options.skip):
             next(batches)
-        run_step = EagerStep(model, options.accumulate)
+        run_step = EagerStep(model, options.accumulate, optimizer.scaler)
         if options.graph:
             run_step = GraphStep(model, to_device(next(batches), device))
-        prefetch = options.features == "prefetch"
-        if prefetch:
+        if options.features == "prefetch":
             batches = Prefetcher(batches, device)
         losses = []
-        for step in range(steps):
+        for step in range(1, steps + 1):
             mark("step")
-            for _ in range(options.accumulate):
-                mark("data")
-                batch = next(batches)
-                if not prefetch:
-                    mark("copy")
-                    batch = to_device(batch, device)
-                loss = run_step(batch)
-            if options.reduce:
-                reduce_gradients(base, options.reduce)
-            if options.clip:
-                clip(base, options.clip)
-            mark("optimizer")
-            optimizer.step()
-            mark("loop")
-            if not options.graph:  # the graph clears its gradients itself
-                optimizer.zero_grad()
-            losses.append(loss)
-            if options.item_every and (step + 1) % options.item_every == 0:
-                loss.item()
-            if options.loop_seconds:
-                time.sleep(options.loop_seconds)
-            if options.evaluate_every and (step + 1) % options.evaluate_every == 0:
+            with in_step():
+                for part, batch in enumerate(micro_batches(options, batches, device), start=1):
+                    waits = options.ddp and not options.sync_each and part < options.accumulate
+                    with model.no_sync() if waits else contextlib.nullcontext():
+                        loss = run_step(batch)
+                update(base, optimizer, options)
+                losses.append(loss)
+                if options.item_every and step % options.item_every == 0:
+                    read_loss(loss, options.read)
+                if options.loop_seconds:
+                    time.sleep(options.loop_seconds)
+            if options.evaluate_every and step % options.evaluate_every == 0:
                 evaluate(model, batch)
-            if options.checkpoint_every and (step + 1) % options.checkpoint_every == 0:
+            if options.checkpoint_every and step % options.checkpoint_every == 0:
                 save_checkpoint(base)
         mark("end")
         return losses

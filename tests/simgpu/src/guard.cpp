@@ -32,6 +32,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getStream(c10::Device) const override { return as_stream(current_stream()); }
   c10::Stream getDefaultStream(c10::Device) const override { return as_stream(0); }
   c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override {
+    TORCH_CHECK(settings().stream_pool != 0, "simgpu: there is no pool of streams");
     return as_stream(device().stream_from_pool());
   }
   c10::Stream getNewStream(c10::Device, int) const override {
@@ -48,6 +49,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeDevice(c10::DeviceIndex) const override { device().synchronize_device(); }
   bool isStreamCapturing(const c10::Stream& stream) const override {
+    TORCH_CHECK(settings().capture_state != 0, "Backend doesn't support captures.");
     return device().is_capturing(stream.id());
   }
 

@@ -48,6 +48,8 @@ void wait_until(Time time);
   X(event_host_us, 0) /* additional host time of an event record */                    \
   X(event_device_us, 0) /* device time of an event */                                  \
   X(elapsed_time, 1) /* 0: the guard has no elapsedTime (as NPU) */                    \
+  X(stream_pool, 1) /* 0: the guard has no pool of streams */                          \
+  X(capture_state, 1) /* 0: the guard does not report captures */                      \
   X(fused_attention, 1) /* 0: scaled_dot_product_attention decomposes */               \
   X(values, 0) /* 1: compute real values on the CPU */
 // clang-format on
