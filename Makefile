@@ -34,7 +34,7 @@ test: ## all tests that CI runs (about 20 minutes on 2 cores)
 
 test-long: ## long tests: soak, random configurations, injected faults, sanitizers, fuzzers
 	@tools/setup.sh test
-	@FLOPMETER_LONG=1 tools/check.sh release python dev tsan fuzz
+	@FLOPMETER_LONG=1 tools/check.sh release python dev asan tsan fuzz
 
 check: ## static checks: format, layers, text, clang-tidy, generated pages
 	@tools/setup.sh test

@@ -3,9 +3,10 @@
 
     python benchmarks/bench_entry_points.py [rounds]
 
-Rounds with and without counting alternate in one process.  The compiled model is a small GPT on the CPU.
+Calls or steps with and without counting alternate in one process.  The compiled model is a small GPT on the CPU.
 """
 
+import contextlib
 import statistics
 import sys
 import time
@@ -22,10 +23,10 @@ CALLS = 20000
 
 
 def nanoseconds(function, calls=CALLS):
-    begin = time.perf_counter_ns()
+    begin = time.thread_time_ns()
     for _ in range(calls):
         function()
-    return (time.perf_counter_ns() - begin) / calls
+    return (time.thread_time_ns() - begin) / calls
 
 
 def report(name, with_counting, without):
@@ -66,25 +67,39 @@ def bench_replay(rounds):
     report("replay", replayed, without)
 
 
+def median_interval(values):
+    """The median, and its 95 % interval by order statistics, which assumes no distribution."""
+    values = sorted(values)
+    half = 0.98 * len(values) ** 0.5  # 1.96 standard deviations of a binomial count
+    low, high = int(len(values) / 2 - half), min(int(len(values) / 2 + half) + 1, len(values) - 1)
+    return statistics.median(values), values[max(low, 0)], values[high]
+
+
 def bench_compiled(rounds):
+    """Pairs of steps, one of them counted, in alternating order.  The clock is the processor time of the one thread that runs
+    them: other processes do not add to it."""
     from compiled_cases import GPT, WIDTH
 
+    torch.set_num_threads(1)
     model = torch.compile(GPT())
     x = torch.randn(8, 256, WIDTH)
 
-    def step():
-        model(x).sum().backward()
+    def seconds(counted):
+        counter = flopmeter.count() if counted else contextlib.nullcontext()
+        with counter:
+            begin = time.thread_time_ns()
+            model(x).sum().backward()
+            return time.thread_time_ns() - begin
 
-    for _ in range(3):
-        step()
+    for counted in (False, True) * 3:
+        seconds(counted)
     ratios = []
-    for _ in range(rounds):
-        without = nanoseconds(step, 5)
-        with flopmeter.count():
-            ratios.append(nanoseconds(step, 5) / without - 1)
-    error = 1.96 * statistics.stdev(ratios) / len(ratios) ** 0.5
-    mean = statistics.mean(ratios)
-    print(f"compiled GPT: {100 * mean:+.2f} % with counting (95 % interval {100 * (mean - error):+.2f} to {100 * (mean + error):+.2f} %)")
+    for i in range(40 * rounds):
+        first = seconds(bool(i % 2))
+        second = seconds(not i % 2)
+        ratios.append((first / second if i % 2 else second / first) - 1)
+    middle, low, high = (100 * each for each in median_interval(ratios))
+    print(f"compiled GPT: {middle:+.2f} % with counting (95 % interval {low:+.2f} to {high:+.2f} %, {len(ratios)} pairs of steps)")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-all=(format layers text unit release python consumer docs dev tsan tidy fuzz)
+all=(format layers text unit release python consumer docs dev asan tsan tidy fuzz)
 python=.venv/bin/python
 torch=$(cat .venv/.setup/torch-from 2>/dev/null || true)
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
@@ -39,6 +39,18 @@ check_dev() {
   local modules=(core http telemetry sinks analysis monitor)
   cmake --preset dev && cmake --build --preset dev -j "$jobs" --target $(printf "flopmeter_%s_tests " "${modules[@]}") &&
     ctest --preset dev -j "$jobs" "${skip_long_ctest[@]}" -L "^($(IFS='|'; echo "${modules[*]}"))$"
+}
+# Adapter and Python binding with sanitizers, inside the interpreter, whose leaks are not ours.
+check_asan() {
+  local prefix=system
+  [ "$torch" = system ] || prefix=$($python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch
+  cmake --preset dev -DFLOPMETER_TORCH="$prefix" -DFLOPMETER_PYTHON=ON -DPython_EXECUTABLE="$PWD/$python" &&
+    cmake --build --preset dev -j "$jobs" --target flopmeter_torch_tests _flopmeter flopmeter_cli || return
+  export ASAN_OPTIONS=detect_leaks=0 FLOPMETER_BIN=$PWD/build/dev/flopmeter PYTHONPATH=$PWD/build/dev/python
+  build/dev/src/adapters/torch/flopmeter_torch_tests --gtest_brief=1 &&
+    LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)" \
+      $python -m pytest -q -m 'not long' tests/hostile python/tests/test_guard.py python/tests/test_monitor_*.py \
+      python/tests/test_count_{layers,passes,situations,training}.py
 }
 check_tsan() { build_and_test tsan; }
 check_fuzz() {

@@ -20,12 +20,13 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"\s*(?:#|//) .*$", re.MULTILINE)
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"^(?:benchmarks|cli|cmake|docs|examples|python|src|tests|tools)/[\w./*-]*$")
+TEST = re.compile(r"^(?:test_\w+\.py|\w+_test\.cpp)$")
 COMMAND = re.compile(r"^(?:\$ )?flopmeter ([a-z-]+)\b", re.MULTILINE)
 NUMBER = re.compile(r"[-+−]?\d[\d,.]*(?:\.\d+)?")
 
 
-def tracked(root):
-    listed = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=root, check=True, capture_output=True)
+def tracked(root, pattern="*.md"):
+    listed = subprocess.run(["git", "ls-files", "-z", pattern], cwd=root, check=True, capture_output=True)
     return [name for name in listed.stdout.decode().split("\0") if name]
 
 
@@ -41,11 +42,13 @@ def check_links(root, name):
 
 
 def check_paths(root, name, text):
-    """Paths in inline code, relative to the root or the page, must exist; a star matches any name."""
+    """Paths in inline code, relative to the root or the page, must exist; a star matches any name.  So must tests."""
     folders = [root, (root / name).parent]
     for path in INLINE_CODE.findall(FENCE.sub("", text)):
         if PATH.match(path) and not any(any(folder.glob(path.rstrip("/"))) for folder in folders):
             yield f"{name}: {path} does not exist"
+        if TEST.match(path) and not tracked(root, f"*/{path}"):
+            yield f"{name}: test {path} does not exist"
 
 
 def check_commands(root, name, text):

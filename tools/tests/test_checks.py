@@ -160,10 +160,10 @@ def test_docs_compare_a_translation_with_the_english_page(repository, translatio
 
 def test_docs_report_paths_and_commands_that_do_not_exist(repository):
     write(repository, "docs/reference/cli.md", "# CLI\n\n## flopmeter run\n")
-    write(repository, "page.md", "`docs/reference`, `docs/*/cli.md`, `tools/none.py`, `flopmeter run`\n\n```\n$ flopmeter walk\n```\n")
+    write(repository, "page.md", "`docs/reference`, `docs/*/cli.md`, `tools/none.py`, `none_test.cpp`, `flopmeter run`\n\n```\n$ flopmeter walk\n```\n")
     add_all(repository)
     assert run("check_docs.py", repository) == (
-        1, "page.md: tools/none.py does not exist\npage.md: flopmeter walk does not exist\n")
+        1, "page.md: tools/none.py does not exist\npage.md: test none_test.cpp does not exist\npage.md: flopmeter walk does not exist\n")
 
 
 def test_docs_report_a_broken_link(repository):
