@@ -191,7 +191,8 @@ class TorchHooks:
         torch: Any = loaded_torch()
         adapter.use_device_of(parameter._cdata)
         count_replays_of(parameter.device.type)
-        for owner in (getattr(torch, "accelerator", None), getattr(torch, parameter.device.type, None)):
+        for name in ("accelerator", parameter.device.type):
+            owner: Any = getattr(torch, name, None)
             if callable(getattr(owner, "synchronize", None)) and not hasattr(owner.synchronize, "__wrapped__"):
                 self._handles.append(Patch(owner, "synchronize", _reported_wait))
 

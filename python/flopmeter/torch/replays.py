@@ -24,7 +24,8 @@ _CLASSES = {  # by the module that defines them
 
 def _count_replays(graph_type: Any) -> None:
     """Wrap the methods of a graph class.  The captured work is kept on the graph."""
-    begin, end, replay, reset = (getattr(graph_type, name, None) for name in (*_CAPTURE, "reset"))
+    begin, end, replay = (getattr(graph_type, name) for name in _CAPTURE)
+    reset = getattr(graph_type, "reset", None)
     inside, unsupported, count_captures = _flopmeter.inside_call, _flopmeter.add_unsupported, _flopmeter.count_captures
     name = f"{graph_type.__module__}::{graph_type.__name__}.replay"
 
