@@ -197,6 +197,22 @@ def test_a_step_inside_save_on_cpu_has_no_recomputation():
     assert passes(run) == (1, 2, 0)
 
 
+@pytest.mark.torch2("the stack of saved-tensor hooks")
+@pytest.mark.parametrize("around_backward", [True, False])
+def test_a_checkpoint_inside_save_on_cpu_recomputes_once(around_backward):
+    a, b = leaves()
+
+    def run():
+        with torch.autograd.graph.save_on_cpu():
+            loss = checkpoint(lambda x: (x @ b).square(), a, use_reentrant=False).sum()
+            if around_backward:
+                loss.backward()
+        if not around_backward:
+            loss.backward()
+
+    assert passes(run) == (1, 2, 1)
+
+
 def test_create_graph_inside_saved_tensor_hooks_is_not_recomputation():
     a, b = leaves()
 

@@ -21,10 +21,12 @@ using torch::autograd::Node;
 /// The hooks around the last forward of any thread.  Threads of the engine, which run no forward,
 /// start from them.
 std::atomic<int> forward_depth{0};
+std::atomic<const void*> forward_outermost{nullptr};
 std::atomic<const void*> forward_innermost{nullptr};
 
 SavedTensorHooks last_forward_hooks() {
   return {.depth = forward_depth.load(std::memory_order_relaxed),
+          .outermost = forward_outermost.load(std::memory_order_relaxed),
           .innermost = forward_innermost.load(std::memory_order_relaxed)};
 }
 
@@ -122,6 +124,7 @@ bool has_bf16_tiles() {
   thread_context.ran_forward = true;
   thread_context.outside = hooks;
   forward_depth.store(hooks.depth, std::memory_order_relaxed);
+  forward_outermost.store(hooks.outermost, std::memory_order_relaxed);
   forward_innermost.store(hooks.innermost, std::memory_order_relaxed);
 }
 

@@ -43,11 +43,13 @@ FlopmeterPass pass_in_backward(TaskId task);
 void record_forward_hooks();
 
 /// Saved-tensor hooks on top of those around the backward: a non-reentrant checkpoint recomputes
-/// its forward.
+/// its forward.  Hooks around the forward alone, as for offloading, are not around the backward.
 inline bool recomputes(const SavedTensorHooks& hooks) {
-  return hooks.depth > thread_context.outside.depth ||
-         (hooks.depth == thread_context.outside.depth &&
-          hooks.innermost != thread_context.outside.innermost);
+  const SavedTensorHooks& outside = thread_context.outside;
+  if (hooks.depth > outside.depth) return true;
+  return hooks.outermost != outside.outermost
+             ? hooks.depth != 0
+             : hooks.depth == outside.depth && hooks.innermost != outside.innermost;
 }
 
 /// The pass that an operator which now runs in this thread belongs to.

@@ -85,28 +85,36 @@ inline auto current_node() {
 }
 inline constexpr bool knows_current_node = FLOPMETER_TORCH_VERSION >= 200;
 
-/// The saved-tensor hooks in force.  The innermost one is identified by its unpack function, which
-/// lives as long as the tensors that it unpacks.
+/// The saved-tensor hooks in force.  Hooks are identified by their unpack function, which lives as
+/// long as the tensors that it unpacks.
 struct SavedTensorHooks {
   int depth = 0;  ///< in 1.13 at most 1
+  const void* outermost = nullptr;
   const void* innermost = nullptr;
 };
 
 inline SavedTensorHooks current_hooks() {
 #if FLOPMETER_TORCH_VERSION >= 200
-  const auto& stack = at::SavedTensorDefaultHooks::get_tls_state().stack;
+  using Stack = decltype(at::impl::SavedTensorDefaultHooksTLS::stack);
+  struct Opened : Stack {
+    using Stack::c;
+  };
+  const Stack& stack = at::SavedTensorDefaultHooks::get_tls_state().stack;
   if (stack.empty()) [[likely]]
     return {};
-  const auto& unpack = stack.top().second;
+  const auto unpack = [](const auto& hooks) -> const void* {
 #if FLOPMETER_TORCH_VERSION >= 205
-  const void* innermost = unpack.ptr(&unpack.pyinterpreter());
+    return hooks.second.ptr(&hooks.second.pyinterpreter());
 #else
-  const void* innermost = unpack;
+    return hooks.second;
 #endif
-  return {.depth = static_cast<int>(stack.size()), .innermost = innermost};
+  };
+  return {.depth = static_cast<int>(stack.size()),
+          .outermost = unpack((stack.*&Opened::c).front()),
+          .innermost = unpack(stack.top())};
 #else
   const void* unpack = at::SavedTensorDefaultHooks::get_hooks().second;
-  return {.depth = unpack != nullptr ? 1 : 0, .innermost = unpack};
+  return {.depth = unpack != nullptr ? 1 : 0, .outermost = unpack, .innermost = unpack};
 #endif
 }
 
