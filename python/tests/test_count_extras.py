@@ -137,6 +137,17 @@ def test_matmuls_that_quantize_their_input_count_as_int8():
     assert c.by_dtype == {"int8": 2 * 4 * 16 * 8}
 
 
+@pytest.mark.parametrize(("cell", "gates"), [(torch.nn.LSTM, 4), (torch.nn.GRU, 3)])
+def test_recurrent_layers_with_packed_weights(cell, gates):
+    net = torch.nn.Sequential(cell(8, 12, num_layers=2, bidirectional=True))
+    layer = torch.ao.quantization.quantize_dynamic(net, {cell}, dtype=torch.qint8)[0]
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(7, 3, 8), [7, 4, 2])
+    with flopmeter.count() as c:
+        layer(torch.randn(7, 5, 8))
+        layer(packed)
+    assert c.by_dtype == {"int8": 2 * (7 * 5 + 13) * 2 * gates * 12 * (8 + 12 + 24 + 12)}
+
+
 def test_a_profile_contains_all_operators_and_lists_those_without_a_rule():
     x, w = torch.randn(64, 64, requires_grad=True), torch.randn(64, 64)
     with flopmeter.profile() as s:

@@ -39,6 +39,20 @@ def test_convolution_forward_and_both_gradients_cost_the_same(name, onednn):
     assert (c.forward, c.backward, brute) == (one, 2 * one, 3 * one)
 
 
+@pytest.mark.torch2("names of the algorithms")
+@pytest.mark.parametrize(("algorithm", "x_shape", "w_shape", "options", "work"), [
+    ("thnn_conv2d", (2, 4, 9, 9), (5, 4, 3, 3), {}, 2 * 2 * 49 * 5 * 36),
+    ("slow_conv3d", (2, 4, 6, 6, 6), (5, 4, 3, 3, 3), {"stride": 1, "padding": 0}, 2 * 2 * 64 * 5 * 108),
+    ("slow_conv_dilated2d", (2, 4, 9, 9), (5, 4, 3, 3), {"dilation": 2}, 2 * 2 * 25 * 5 * 36),
+    ("slow_conv_transpose2d", (2, 4, 9, 9), (4, 5, 3, 3), {"stride": 2}, 2 * 2 * 81 * 5 * 36),
+])
+def test_an_algorithm_that_is_called_by_its_name(algorithm, x_shape, w_shape, options, work):
+    x, w = torch.randn(x_shape, requires_grad=True), torch.randn(w_shape, requires_grad=True)
+    with flopmeter.count() as c:
+        getattr(torch._C._nn, algorithm)(x, w, w_shape[2:], bias=None, **options).sum().backward()
+    assert (c.forward, c.backward, c.unsupported) == (work, 2 * work, [])
+
+
 def test_a_convolution_without_an_input_gradient_costs_one_backward():
     x, w = torch.randn(2, 8, 16, 16), torch.randn(12, 8, 3, 3, requires_grad=True)
     c, brute = both(lambda: F.conv2d(x, w).sum().backward())

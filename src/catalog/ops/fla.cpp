@@ -45,6 +45,8 @@ constexpr std::array rules = {
     function<8, 2>("fla.ops.kda.chunk::chunk_kda_bwd"),
     function<8, 1>("fla.ops.kda.chunk_fwd::chunk_kda_fwd"),
     function<8, 2>("fla.ops.kda.chunk_bwd::chunk_kda_bwd"),
+    function<8, 1>("fla.ops.gdn2.chunk_fwd::chunk_gdn2_fwd"),
+    function<8, 2>("fla.ops.gdn2.chunk_bwd::chunk_gdn2_bwd"),
     function<8, 1>("fla.ops.comba.chunk::chunk_comba_fwd"),
     function<8, 2>("fla.ops.comba.chunk::chunk_comba_bwd"),
 };
@@ -72,6 +74,8 @@ constexpr std::array examples = {
     worked("fla.ops.kda.chunk::chunk_kda_bwd", 8, 2),
     worked("fla.ops.kda.chunk_fwd::chunk_kda_fwd", 8, 1),
     worked("fla.ops.kda.chunk_bwd::chunk_kda_bwd", 8, 2),
+    worked("fla.ops.gdn2.chunk_fwd::chunk_gdn2_fwd", 8, 1),
+    worked("fla.ops.gdn2.chunk_bwd::chunk_gdn2_bwd", 8, 2),
     worked("fla.ops.comba.chunk::chunk_comba_fwd", 8, 1),
     worked("fla.ops.comba.chunk::chunk_comba_bwd", 8, 2),
 };

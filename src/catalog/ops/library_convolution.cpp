@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Convolutions under the names of single libraries: what compiled graphs and traces show.
+// Convolutions under the names of single libraries and algorithms: what compiled graphs and traces
+// show, and programs may call.
 #include "convolution_examples.h"
 
 #include <array>
@@ -18,7 +19,31 @@ constexpr At depthwise{.stride = 4, .padding = 5, .dilation = 6, .channelwise = 
 constexpr At quantized{.weight = 3, .stride = 7, .padding = 8, .dilation = 9, .groups = 10};
 constexpr At quantized_binary{.weight = 3, .stride = 8, .padding = 9, .dilation = 10, .groups = 11};
 
+/// input, weight, kernel size: torch's own algorithms also take an input without a batch, which has
+/// no cost here.
+template <At at>
+constexpr OpRule own_rule(std::string_view name) {
+  OpRule rule = convolution_rule<at>(name);
+  rule.flop_cost = [](const OpCall& call) -> std::optional<OpCost> {
+    const bool has_batch = call.arg(at.input).rank == call.arg(at.weight + 1).rank + 2;
+    return has_batch ? convolution_cost<at>(call) : std::nullopt;
+  };
+  return rule;
+}
+constexpr At own{.stride = 4, .padding = 5};
+constexpr At own_dilated{.stride = 4, .padding = 5, .dilation = 6};
+constexpr At own_transposed{
+    .stride = 4, .padding = 5, .dilation = 7, .transposed = always, .output_padding = 6};
+
 constexpr std::array rules = {
+    own_rule<own>("aten::_slow_conv2d_forward"),
+    own_rule<At{.input = 1, .weight = 2, .stride = 4, .padding = 5, .mask = 6}>(
+        "aten::_slow_conv2d_backward"),
+    own_rule<own>("aten::slow_conv3d_forward"),
+    own_rule<own_dilated>("aten::slow_conv_dilated2d"),
+    own_rule<own_dilated>("aten::slow_conv_dilated3d"),
+    own_rule<own_transposed>("aten::slow_conv_transpose2d"),
+    own_rule<own_transposed>("aten::slow_conv_transpose3d"),
     convolution_rule<padding_first>("aten::cudnn_convolution"),
     convolution_rule<with_relu>("aten::cudnn_convolution_relu"),
     convolution_rule<with_add_relu>("aten::cudnn_convolution_add_relu"),
@@ -85,6 +110,33 @@ constexpr OpExample int8(std::string_view op, std::string_view call) {
 }
 
 constexpr std::array examples = {
+    // no groups: 8 x 4 x 3 x 3 weights, 3 x 3 outputs; 144 + 288 + 72 elements
+    worked("aten::_slow_conv2d_forward", "[1,4,6,6] [8,4,3,3] (3,3) - (2,2) (1,1)", 5184, 2016),
+    worked("aten::_slow_conv2d_backward",
+           "[1,8,3,3] [1,4,6,6] [8,4,3,3] (3,3) (2,2) (1,1) (1,1,0)",
+           10368,
+           4032),
+    // kernels of 1 x 3 x 3 on one frame are the same
+    worked("aten::slow_conv3d_forward",
+           "[1,4,1,6,6] [8,4,1,3,3] (1,3,3) - (1,2,2) (0,1,1)",
+           5184,
+           2016),
+    // a reach of five leaves 2 x 2 outputs: 2 * 4 * 288 FLOPs; 144 + 288 + 32 elements
+    worked(
+        "aten::slow_conv_dilated2d", "[1,4,6,6] [8,4,3,3] (3,3) - (2,2) (1,1) (2,2)", 2304, 1856),
+    worked("aten::slow_conv_dilated3d",
+           "[1,4,1,6,6] [8,4,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (1,2,2)",
+           2304,
+           1856),
+    // each of the 36 inputs uses 4 x 8 x 3 x 3 weights; 144 + 288 + 1152 elements
+    worked("aten::slow_conv_transpose2d",
+           "[1,4,6,6] [4,8,3,3] (3,3) - (2,2) (1,1) (1,1) (1,1)",
+           20736,
+           6336),
+    worked("aten::slow_conv_transpose3d",
+           "[1,4,1,6,6] [4,8,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (0,1,1) (1,1,1)",
+           20736,
+           6336),
     forward("aten::cudnn_convolution", "[1,4,6,6] [8,2,3,3] (1,1) (2,2) (1,1) 2 0 0 1"),
     forward("aten::cudnn_convolution_relu", "[1,4,6,6] [8,2,3,3] - (2,2) (1,1) (1,1) 2"),
     forward("aten::cudnn_convolution_add_relu",

@@ -95,7 +95,35 @@ std::optional<OpCost> cell(const OpCall& call) {
   return cost(input, input[0], gates * hidden * (input[1] + hidden), hidden, 1);
 }
 
+/// A stack whose weights are packed: its sizes follow from the state [layers x directions, batch,
+/// hidden] at `state`.
+template <int gates, int state>
+std::optional<OpCost> packed_stack(const OpCall& call) {
+  const Arg input = call.arg(0);
+  const Arg states = call.arg(state);
+  const bool is_list = states.kind == Arg::Kind::tensors && states.rank > 0;
+  const Arg first = is_list ? states.items[0] : states;
+  const WideInt layers = call.arg(state + 3).number_or(0);
+  const std::optional<WideInt> tokens = tokens_of(input);
+  if (!tokens || !first.is_tensor(3) || layers <= 0) return std::nullopt;
+  const WideInt hidden = first[2];
+  const WideInt directions = call.arg(state + 6).number_or(0) != 0 ? 2 : 1;
+  const WideInt inputs = input[-1] + (layers - 1) * directions * hidden;
+  const WideInt weights = directions * gates * hidden * (inputs + layers * hidden);
+  return cost(input, *tokens, weights, directions * hidden, 1);
+}
+template <int gates, int state>
+constexpr OpRule packed_rule(std::string_view name) {
+  return {.name = name, .flop_cost = packed_stack<gates, state>, .compute_dtype = Dtype::int8};
+}
+
 constexpr std::array rules = {
+    packed_rule<4, 1>("aten::quantized_lstm"),
+    packed_rule<4, 2>("aten::quantized_lstm.data"),
+    packed_rule<4, 2>("aten::quantized_lstm.data_legacy"),
+    packed_rule<3, 1>("aten::quantized_gru"),
+    packed_rule<3, 2>("aten::quantized_gru.data"),
+    packed_rule<3, 2>("aten::quantized_gru.data_legacy"),
     OpRule{.name = "aten::mkldnn_rnn_layer", .flop_cost = one_layer<1>},
     OpRule{.name = "aten::mkldnn_rnn_layer_backward", .flop_cost = one_layer<2>},
     OpRule{.name = "aten::_cudnn_rnn",
@@ -146,6 +174,14 @@ constexpr OpExample lstm_backward(std::string_view op, std::string_view call) {
 }
 
 constexpr std::array examples = {
+    lstm("aten::quantized_lstm", "[5,2,3] {[1,2,4] [1,2,4]} - 1 1 - 0 0 0"),
+    lstm("aten::quantized_lstm.data", "[10,3] [5] {[1,2,4] [1,2,4]} - 1 1 - 0 0"),
+    lstm("aten::quantized_lstm.data_legacy", "[10,3] [5] {[1,2,4] [1,2,4]} - 1 1 - 0 0"),
+    // two layers in both directions: 2 x 12 x (3 + 8 + 2 x 4) = 456 weights; 30 + 456 + 10 x 8
+    // elements
+    worked("aten::quantized_gru", "[5,2,3] [4,2,4] - 1 2 - 0 1 0", 9120, 566),
+    worked("aten::quantized_gru.data", "[10,3] [5] [4,2,4] - 1 2 - 0 1", 9120, 566),
+    worked("aten::quantized_gru.data_legacy", "[10,3] [5] [4,2,4] - 1 2 - 0 1", 9120, 566),
     lstm("aten::mkldnn_rnn_layer",
          "[5,2,3] [16,3] [16,4] [16] [16] [1,2,4] [1,2,4] 0 () 2 4 1 1 0 0 1"),
     lstm_backward("aten::mkldnn_rnn_layer_backward",
