@@ -22,8 +22,8 @@ def _is_module(name: str) -> bool:
 def register_op(name: str, rule: Callable[..., int | None]) -> None:
     """Register ``rule`` as the FLOP cost of ``name``.
 
-    ``name`` is a dispatcher operator (``"mylib::fused_mlp"``), or a Python function or Triton kernel with its module
-    (``"mylib.kernels::fused_mlp"``).  ``rule`` is called after each call with its arguments in order: a tuple of extents for a
+    ``name`` is a dispatcher operator (``"mylib::fused_mlp"``), a Python function or Triton kernel with its module
+    (``"mylib.kernels::fused_mlp"``), or a TileLang kernel (``"tilelang::fused_mlp"``).  ``rule`` is called after each call with its arguments in order: a tuple of extents for a
     tensor, a tuple for a list, a list of extents for a list of tensors, an int for an int or bool, None for other types. If it
     has a parameter ``out_shape``, it also gets the extents of the first result. It returns FLOPs (a multiply-add is two), or
     None if they are unknown: such calls appear in ``unsupported``.

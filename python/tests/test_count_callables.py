@@ -282,3 +282,27 @@ def test_an_unsupported_function_is_named(stub):
         scan.fwd(torch.randn(2, 3, 4))
     assert [(each.op, each.calls, each.seconds) for each in c.unsupported] == [("selective_scan_cuda::fwd", 1, None)]
     assert c.coverage is None
+
+
+def test_a_tilelang_kernel_that_multiplies_is_named_or_counted_by_a_rule(stub):
+    class JITKernel:
+        def __init__(self, name, source):
+            self.prim_func = types.SimpleNamespace(attrs={"global_symbol": name})
+            self.kernel_source = source
+            self.torch_function = unseen
+
+        def __call__(self, *args):
+            return self.torch_function(*args)
+
+    stub("tilelang")
+    stub("tilelang.jit.kernel", JITKernel=JITKernel)
+    header = "#include <tl_templates/cuda/gemm.h>\n"
+    add, multiply = JITKernel("add", header + "C[i] = A[i] + gamma[i];"), JITKernel("multiply", header + "tl::gemm_ss<128>(A, B, C);")
+    assert add.torch_function is unseen
+    with flopmeter.count() as c:
+        add(), multiply()
+    assert [(each.op, each.calls) for each in c.unsupported] == [("tilelang::multiply", 1)]
+    flopmeter.register_op("tilelang::multiply", lambda a, b, c, out_shape: 2 * a[0] * a[1] * b[1])
+    with flopmeter.count() as c:
+        multiply(torch.randn(4, 3), torch.randn(3, 5), torch.randn(4, 5))
+    assert (c.by_op, c.unsupported) == ({"tilelang::multiply": 120}, [])

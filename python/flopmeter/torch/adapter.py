@@ -49,9 +49,9 @@ def torch_adapter(for_all_users: bool = False) -> ModuleType:
 
 def _count_other_entry_points() -> None:
     """Counts work that does not pass the dispatcher."""
-    from flopmeter.torch import callables, compiled_graphs, replays, triton_kernels
+    from flopmeter.torch import callables, compiled_graphs, replays, tilelang_kernels, triton_kernels
 
-    for entry_point in (callables, compiled_graphs, replays, triton_kernels):
+    for entry_point in (callables, compiled_graphs, replays, tilelang_kernels, triton_kernels):
         entry_point.install()
 
 
