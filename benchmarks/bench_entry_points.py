@@ -75,16 +75,16 @@ def median_interval(values):
     return statistics.median(values), values[max(low, 0)], values[high]
 
 
-def bench_compiled(rounds):
-    """Pairs of steps, one of them counted, in alternating order.  The clock is the processor time of the one thread that runs
-    them: other processes do not add to it."""
+def bench_compiled(seconds):
+    """Pairs of steps, one of them counted, in alternating order, for so many seconds.  The clock is the processor time of the one
+    thread that runs them: other processes do not add to it."""
     from compiled_cases import GPT, WIDTH
 
     torch.set_num_threads(1)
     model = torch.compile(GPT())
     x = torch.randn(8, 256, WIDTH)
 
-    def seconds(counted):
+    def nanoseconds_of_step(counted):
         counter = flopmeter.count() if counted else contextlib.nullcontext()
         with counter:
             begin = time.thread_time_ns()
@@ -92,18 +92,45 @@ def bench_compiled(rounds):
             return time.thread_time_ns() - begin
 
     for counted in (False, True) * 3:
-        seconds(counted)
-    ratios = []
-    for i in range(40 * rounds):
-        first = seconds(bool(i % 2))
-        second = seconds(not i % 2)
-        ratios.append((first / second if i % 2 else second / first) - 1)
+        nanoseconds_of_step(counted)
+    ratios, plain, end = [], [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        for order in ((True, False), (False, True)):
+            took = {counted: nanoseconds_of_step(counted) for counted in order}
+            ratios.append(took[True] / took[False] - 1)
+            plain.append(took[False])
     middle, low, high = (100 * each for each in median_interval(ratios))
-    print(f"compiled GPT: {middle:+.2f} % with counting (95 % interval {low:+.2f} to {high:+.2f} %, {len(ratios)} pairs of steps)")
+    print(
+        f"compiled GPT: {middle:+.2f} % with counting (95 % interval {low:+.2f} to {high:+.2f} %, {len(ratios)} pairs of steps, "
+        f"{statistics.median(plain) / 1e6:.2f} ms per step)"
+    )
+
+
+def bench_compiled_graph(rounds):
+    """A compiled graph that runs nothing, with the calls of a layer: what is left is the cost of counting them."""
+    from torch._inductor.output_code import CompiledFxGraph
+
+    from flopmeter.torch.compiled_graphs import _ATTRIBUTE, _VERSION
+
+    tensor = ("fp32", False, (64, 64))
+    rows = [("aten::mm", [tensor, tensor], tensor, 0, None, "", ["self", "mat2"])] * 12
+    graph = CompiledFxGraph.__new__(CompiledFxGraph)
+    graph.__dict__[_ATTRIBUTE] = {"version": _VERSION, "symbols": {}, "rows": rows, "open": []}
+    graph.current_callable = lambda inputs: None
+    before = CompiledFxGraph.__call__.__wrapped__
+    without, on, off = [], [], []
+    for _ in range(rounds):
+        without.append(nanoseconds(lambda: before(graph, ())))
+        off.append(nanoseconds(lambda: graph(())))
+        with flopmeter.count():
+            on.append(nanoseconds(lambda: graph(())))
+    report("compiled graph with 12 matmuls, counted", on, without)
+    report("compiled graph, counting off", off, without)
 
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 31
     bench_function(count)
     bench_replay(count)
-    bench_compiled(count)
+    bench_compiled_graph(count)
+    bench_compiled(seconds=4 * count)

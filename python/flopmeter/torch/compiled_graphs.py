@@ -196,6 +196,7 @@ class GraphCounter:
         self._known: dict[tuple[int, ...], Any] = {}
         for name in calls["open"]:
             _flopmeter.open_op(name)
+        self.constant = None if self._symbols else self.calls_for(())  # the calls of a graph without symbols
 
     def calls_for(self, inputs: Sequence[Any]) -> Any:
         """The calls with the extents of these inputs."""
@@ -212,8 +213,8 @@ class GraphCounter:
 class _Unreadable:
     """Stands for a graph whose calls are not known."""
 
-    def calls_for(self, _inputs: Sequence[Any]) -> _Unreadable:
-        return self
+    def __init__(self) -> None:
+        self.constant = self
 
     def count(self) -> None:
         _flopmeter.add_unsupported("torch._inductor::compiled_graph")
@@ -266,7 +267,7 @@ def _patch_graphs(module: ModuleType) -> None:
             if counter is None:
                 counter = counters[id(self)] = _counter_of(self)
                 weakref.finalize(self, counters.pop, id(self), None)
-            calls = counter.calls_for(inputs)  # before the call, which empties the list
+            calls = counter.constant or counter.calls_for(inputs)  # before the call, which empties the list
             result = original(self, inputs)
         finally:
             end()
