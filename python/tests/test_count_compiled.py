@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from compiled_cases import BATCH, GPT, LENGTH, WIDTH, counted
 
 from flopmeter.torch.graph_reader import from_text
 
@@ -78,6 +79,20 @@ def test_flex_attention(tmp_path):
 
 def test_dynamic_shapes(tmp_path):
     check(run(tmp_path, "dynamic", dynamic=True))
+
+
+def test_another_backend_that_recomputes():
+    """AOTAutograd without TorchInductor: nothing is compiled to machine code."""
+    torch._dynamo.reset()
+    model = GPT(checkpointed=True)
+    x = torch.randn(BATCH, LENGTH, WIDTH)
+    eager, _ = counted(model, x, train=True)
+    other = torch.compile(model, backend="aot_eager", dynamic=True)
+    counted(other, torch.randn(2, 24, WIDTH), train=True)
+    compiled, unsupported = counted(other, x, train=True)
+    assert unsupported == []
+    assert {**compiled, "recompute": 0} == {**eager, "recompute": 0}
+    assert compiled["recompute"] >= eager["recompute"] > 0  # the compiler may recompute more
 
 
 @pytest.mark.long

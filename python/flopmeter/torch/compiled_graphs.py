@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts graphs that TorchInductor compiled: their kernels may not pass the dispatcher.
+"""Counts compiled graphs, mostly of TorchInductor: their kernels may not pass the dispatcher.
 
 When a graph is compiled, the calls in it are written down: operator, arguments with symbolic extents, pass, and module.
 The list is kept on the compiled graph, so that TorchInductor's caches store it.  It holds plain Python values only: a
@@ -10,6 +10,7 @@ catalog's rules.  For a graph from a cache that was written without flopmeter, t
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import re
 import weakref
@@ -277,6 +278,54 @@ def _patch_graphs(module: ModuleType) -> None:
     kind.__call__ = __call__
 
 
+def _count_recomputation(compiler: Any) -> Any:
+    """The compiler of a backend other than TorchInductor.  Its graphs pass the dispatcher, which does not see what recomputes:
+    a backward graph that recomputes is counted by its calls."""
+
+    @functools.wraps(compiler)
+    def compile_backward(gm: Any, example_inputs: Any) -> Any:
+        calls = None
+        try:
+            calls = calls_of(from_fx(gm), backward=True)
+        except Exception as error:
+            log_once(f"recomputation in a compiled graph counts as backward: {describe_error(error)}")
+        compiled = compiler(gm, example_inputs)
+        if calls is None or all(row[4] != _RECOMPUTE for row in calls["rows"]):
+            return compiled
+        counter, is_boxed = GraphCounter(calls), hasattr(compiled, "_boxed_call")
+
+        def run(*args: Any) -> Any:
+            if not _flopmeter.begin_call(True):
+                return compiled(*args)
+            try:
+                found = counter.constant or counter.calls_for(args[0] if is_boxed else args)
+                result = compiled(*args)
+            finally:
+                _flopmeter.end_call()
+            found.count()
+            return result
+
+        if is_boxed:
+            run._boxed_call = True  # type: ignore[attr-defined]
+        return run
+
+    return compile_backward
+
+
+def _patch_backends(module: ModuleType) -> None:
+    """Other backends for training: they give AOTAutograd a compiler for backward graphs."""
+    original = module.AotAutograd.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, **kwargs: Any) -> None:
+        compiler = kwargs.get("bw_compiler") or kwargs.get("fw_compiler")
+        if inspect.isfunction(compiler) and not compiler.__module__.startswith("torch._inductor"):
+            kwargs["bw_compiler"] = _count_recomputation(compiler)
+        original(self, **kwargs)
+
+    module.AotAutograd.__init__ = __init__
+
+
 def _patch_packages(module: ModuleType) -> None:
     """Models of AOTInductor: libraries, whose work is not known."""
     kind = getattr(module, "AOTICompiledModel", None)
@@ -322,3 +371,4 @@ def install() -> None:
     after_import("torch._inductor.output_code", _patch_graphs)
     after_import("torch._inductor.codecache", _patch_graphs)  # before torch 2.6
     after_import("torch._inductor.package.package", _patch_packages)
+    after_import("torch._dynamo.backends.common", _patch_backends)
