@@ -20,6 +20,13 @@ PROGRAM = Path(__file__).parent / "real_callers.py"
 FORWARD, BACKWARD = 2 * 4 * 2 * 8, 2 * 4 * 5 * 8  # of a pair: four heads, keys and values of size 8
 
 
+def unpack(wheel, folder):
+    """Extracts all files with their modes: Triton runs programs that it contains."""
+    with zipfile.ZipFile(wheel) as archive:
+        for each in (info for info in archive.infolist() if not info.is_dir()):
+            Path(archive.extract(each, folder)).chmod(each.external_attr >> 16 | 0o600)
+
+
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
     """Finds or downloads releases into one folder."""
@@ -45,7 +52,7 @@ def library(tmp_path_factory):
                 pytest.skip(f"{release} is neither in FLOPMETER_TEST_LIBRARIES nor on the package index")
             file = next(folder.glob(f"{name}-*"))
             if file.suffix == ".whl":
-                zipfile.ZipFile(file).extractall(folder)
+                unpack(file, folder)
             else:
                 with tarfile.open(file) as archive:
                     archive.extractall(folder, filter="data")
