@@ -80,7 +80,7 @@ Exit run(const Options& options, const Catalog& catalog) {
       std::vector<std::string_view> names;
       names.reserve(rows.size());
       for (const CatalogRow& row : rows) names.emplace_back(row.name);
-      return refuse({ErrorCode::not_found,
+      return refuse({ErrorCode::invalid_argument,
                      "unknown " + catalog.kind + " '" + printable(options.name) + "'" +
                          did_you_mean(options.name, names)});
     }

@@ -27,7 +27,9 @@ Exit refuse(const Error& error) {
     text = "--" + flag + " " + text;
   }
   notify(text);
-  return error.code == ErrorCode::io_error ? 1 : 2;
+  const bool wrong_use =
+      error.code == ErrorCode::invalid_argument || error.code == ErrorCode::parse_error;
+  return wrong_use ? 2 : 1;
 }
 
 Exit print(std::string_view text) {
@@ -69,11 +71,7 @@ std::string check_not_empty(const std::string& text) {
 
 Result<std::string> read_text(const std::string& path) {
   constexpr std::size_t most = 64U << 20U;
-  if (path != "-") {
-    auto text = read_file(path, most);
-    if (!text) return Error{ErrorCode::invalid_argument, text.error().message};
-    return text;
-  }
+  if (path != "-") return read_file(path, most);
   std::string text;
   std::array<char, 65536> buffer{};
   while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), stdin)) {

@@ -15,7 +15,7 @@
 
 namespace flopmeter {
 
-/// 0: success, 1: failure, 2: wrong usage.
+/// 0: success; 1: failure, also of what an argument names, such as a missing file; 2: wrong usage.
 using Exit = int;
 
 struct Command {

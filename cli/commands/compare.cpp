@@ -21,7 +21,11 @@ struct Options {
 
 /// Of a run directory or a trace.
 Result<Diagnosis> diagnosis_of(const std::string& directory) {
-  if (std::filesystem::is_regular_file(directory)) return diagnose_trace_file(directory);
+  if (std::filesystem::is_regular_file(directory)) {
+    auto diagnosis = diagnose_trace_file(directory);
+    if (!diagnosis) return Error{ErrorCode::io_error, diagnosis.error().text()};
+    return diagnosis;
+  }
   const auto opened = run_argument(directory);
   if (!opened) return opened.error();
   const auto ranks = (*opened).ranks();

@@ -9,6 +9,7 @@
 #include <flopmeter/report/diagnosis_text.h>
 #include <flopmeter/report/recorded_step.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace flopmeter {
@@ -31,6 +32,12 @@ Exit run(Options options) {
     return refuse(
         {ErrorCode::not_found,
          "no records in " + options.directory + ": is it the run directory of a monitor?"});
+  }
+  if (options.rank >= 0 && std::find(ranks.begin(), ranks.end(), options.rank) == ranks.end()) {
+    return refuse({ErrorCode::not_found,
+                   "no records of rank " + std::to_string(options.rank) + " in " +
+                       options.directory + ", which has " + std::to_string(ranks.size()) +
+                       (ranks.size() == 1 ? " rank" : " ranks")});
   }
   EvidenceOptions wanted;
   if (options.rank >= 0) wanted.rank = options.rank;

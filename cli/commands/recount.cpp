@@ -71,14 +71,13 @@ std::string text_of(const RecomputedRun& run) {
   table.row({"HFU", ratio(run.stored.hfu), ratio(run.now.hfu)});
   std::string text = bold(printable(run.model)) + ", " + std::to_string(run.steps.size()) +
                      " records; sums over the train steps:\n" + table.text();
-  if (run.without_batch > 0) {
-    text += std::to_string(run.without_batch) + " records without a batch shape are excluded\n";
-  }
+  if (run.without_batch > 0)
+    text += "excluded, without a batch shape: " + grouped(run.without_batch) + " of the records\n";
   if (run.differing > 0) {
-    text += std::to_string(run.differing) +
-            " records differ from the configuration's FLOPs under " + run.from + ", by up to " +
+    text += "different from the configuration's FLOPs under " + run.from + ": " +
+            grouped(run.differing) + " of the records, by up to " +
             percent(run.largest_difference) +
-            ": the run was not exactly what the configuration describes\n";
+            "; the run was not exactly what the configuration describes\n";
   }
   return text;
 }
@@ -87,12 +86,7 @@ Exit run(const Options& options) {
   const auto directory = run_argument(options.directory);
   if (!directory) return refuse(directory.error());
   const auto result = recompute(*directory, options.convention);
-  if (!result) {
-    const Exit wrong_use = refuse(result.error());
-    return result.error().code == ErrorCode::unsupported
-               ? 1
-               : wrong_use;  // the run has no configuration
-  }
+  if (!result) return refuse(result.error());
   if (options.json) return print_json([&](JsonWriter& json) { write(json, *result); });
   return print(text_of(*result));
 }

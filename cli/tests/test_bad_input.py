@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong usage: exit code 2 and one line that names the thing, the place, and what to do."""
+"""Wrong usage: exit code 2 and one line that names the thing, the place, and what to do; 1 for what cannot be read."""
 import json
 import os
 import subprocess
@@ -17,8 +17,8 @@ def run(*arguments, stdin=""):
     return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, capture_output=True, text=True)
 
 
-def assert_refused(done, *words):
-    assert done.returncode == 2, done
+def assert_refused(done, *words, code=2):
+    assert done.returncode == code, done
     assert done.stdout == ""
     assert done.stderr.startswith("flopmeter: ") and done.stderr.count("\n") == 1, done.stderr
     for word in words:
@@ -28,7 +28,6 @@ def assert_refused(done, *words):
 @pytest.mark.parametrize("arguments, words", [
     (["estimate"], ["model", "--help"]),
     (["estimate", "llama-3-9b"], ["llama-3-9b", "did you mean llama-3-8b"]),
-    (["estimate", "missing.json"], ["missing.json", "No such file"]),
     (["estimate", "llama-3-8b", "--seq-len", "0"], ["--seq-len", "'0'", "positive integer"]),
     (["estimate", "llama-3-8b", "--seq-len", "99999999999"], ["99999999999", "2^31"]),
     (["estimate", "llama-3-8b", "--seq-len", "8192", "--batch", "999999999999"], ["2^44 tokens"]),
@@ -62,6 +61,18 @@ def assert_refused(done, *words):
 ])
 def test_wrong_use_is_refused_in_one_line(arguments, words):
     assert_refused(run(*arguments), *words)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["diagnose"], ["watch", "--once"], ["report", "-o", "-"], ["ranks"], ["recount", "--convention", "palm"], ["compare", "other.json"],
+    ["serve", "--port", "0"], ["trace"], ["estimate"], ["published"]], ids=lambda arguments: arguments[0])
+def test_a_missing_file_or_directory_is_a_failure(arguments):
+    assert_refused(run(*arguments, "missing.json"), ".json", "No such file", code=1)
+
+
+@pytest.mark.parametrize("command", ["diagnose", "watch", "report", "ranks"])
+def test_a_directory_without_a_run_is_a_failure(tmp_path, command):
+    assert_refused(run(command, tmp_path), "is not a run directory", code=1)
 
 
 @pytest.mark.parametrize("change, words", [

@@ -36,7 +36,7 @@ Result<Stored> stored_model(const RunDirectory& run) {
                      " does not state which parameters were trained; give the monitor "
                      "trainable=..."};
   }
-  if (!source.dtype) return Error{ErrorCode::parse_error, file + " does not state the dtype"};
+  if (!source.dtype) return Error{ErrorCode::unsupported, file + " does not state the dtype"};
   Stored stored;
   auto model = model_of(source);
   if (!model) return model.error();

@@ -156,7 +156,7 @@ std::string hint(const DeviceKey& key,
 
 Error unknown(std::string_view name, std::span<const Device> among) {
   const std::string near = hint(device_key(name), device_words(name), among);
-  return {ErrorCode::not_found,
+  return {ErrorCode::invalid_argument,
           "device " + quoted(name) + " is not in the catalog" + near +
               (near.ends_with('?') ? " Or " : "; ") + std::string{recommendation}};
 }

@@ -176,7 +176,7 @@ Result<Model> find_model(std::string_view name) {
   }
   std::vector<std::string_view> names;
   for (const EmbeddedFile& file : known_models()) names.push_back(file.name);
-  return Error{ErrorCode::not_found,
+  return Error{ErrorCode::invalid_argument,
                "unknown model '" + printable(name) + "'" +
                    did_you_mean(without_owner(name), names) +
                    "; `flopmeter models` lists them, or use a config.json"};

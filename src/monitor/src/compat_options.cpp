@@ -99,7 +99,7 @@ Error unknown_flag(std::string_view flag) {
     if (row_called(name.option)->is_switch) known.push_back(negated(name));
   }
   const std::vector<std::string_view> views{known.begin(), known.end()};
-  return {ErrorCode::not_found,
+  return {ErrorCode::invalid_argument,
           "unknown flag '" + printable(flag) + "'" + did_you_mean(flag, views)};
 }
 
@@ -212,7 +212,7 @@ Result<void> set_path(Options& options,
   if (row == nullptr) {
     const std::vector<std::string_view> views{known.begin(), known.end()};
     return Error{
-        ErrorCode::not_found,
+        ErrorCode::invalid_argument,
         std::string{where} + ": unknown key '" + printable(path) + "'" + did_you_mean(path, views)};
   }
   const std::string_view must_be = row->parse(options, value);

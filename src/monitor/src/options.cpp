@@ -229,7 +229,7 @@ Result<void> set_option(Options& options, std::string_view name, std::string_vie
                  "is '" + printable(value) + "' but must be " + std::string{must_be},
                  std::string{name}};
   }
-  return Error{ErrorCode::not_found,
+  return Error{ErrorCode::invalid_argument,
                "unknown option '" + printable(name) + "'" + did_you_mean(name, names)};
 }
 

@@ -41,7 +41,7 @@ Result<void> walk(Options& options,
   if (known.empty()) {
     const std::string_view block = misspelled_block(path);
     if (block.empty()) return {};
-    return Error{ErrorCode::not_found,
+    return Error{ErrorCode::invalid_argument,
                  where + ": unknown key '" + printable(path) + "'; did you mean the block '" +
                      std::string{block} + "'?"};
   }

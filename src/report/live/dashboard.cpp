@@ -195,7 +195,9 @@ Result<std::unique_ptr<Dashboard>> Dashboard::start(const DashboardOptions& opti
   for (const std::string& directory : options.directories) {
     std::error_code code;
     if (!std::filesystem::is_directory(directory, code))
-      return Error{ErrorCode::io_error, printable(directory) + " is not a directory"};
+      return Error{ErrorCode::io_error,
+                   "cannot read the directory " + printable(directory) + ": " +
+                       (code ? code.message() : "Not a directory")};
     roots.push_back(std::filesystem::canonical(directory, code).string());
     if (code)
       return Error{ErrorCode::io_error,

@@ -22,7 +22,7 @@ def test_empty_directory_is_an_empty_list(program, tmp_path):
 
 def test_missing_directory_and_taken_port_are_one_line(program, tmp_path):
     with Server(program, tmp_path) as server:
-        for arguments, words in ((["/nowhere/at/all"], "is not a directory"), ([str(tmp_path), "--port", str(server.port)], "cannot listen"),
+        for arguments, words in ((["/nowhere/at/all"], "No such file"), ([str(tmp_path), "--port", str(server.port)], "cannot listen"),
                                  ([str(tmp_path), "--host", "0.0.0.0", "--port", "0"], "without a token")):
             done = subprocess.run([program, "serve", *arguments], capture_output=True, text=True, timeout=20)
             assert done.returncode == 1 and words in done.stderr and done.stderr.count("\n") == 1, done

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Sink>> make_sink(std::string_view specification, const Ru
       "unknown sink '" + printable(name) + "'" + did_you_mean(name, names) + " (known sinks:";
   for (const auto known : names) message.append(" ").append(known);
   message.push_back(')');
-  return Error{ErrorCode::not_found, std::move(message)};
+  return Error{ErrorCode::invalid_argument, std::move(message)};
 }
 
 }  // namespace flopmeter
