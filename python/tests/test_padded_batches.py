@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model FLOPs of padded batches: only real tokens and the pairs of their masks, checked by hand."""
+"""Model FLOPs of padded and masked batches: only real tokens and the pairs of their masks, checked by hand."""
 
 import pytest
 import torch
@@ -12,10 +12,10 @@ transformers = pytest.importorskip("transformers")
 HIDDEN, FFN, LAYERS, HEADS, VOCAB = 32, 48, 2, 4, 64
 
 
-def model():
+def model(**more):
     torch.manual_seed(0)
     return transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(hidden_size=HIDDEN, intermediate_size=FFN, num_hidden_layers=LAYERS, vocab_size=VOCAB,
+        transformers.LlamaConfig(**more, hidden_size=HIDDEN, intermediate_size=FFN, num_hidden_layers=LAYERS, vocab_size=VOCAB,
                                  num_attention_heads=HEADS, num_key_value_heads=HEADS, max_position_embeddings=64))
 
 
@@ -27,8 +27,8 @@ def by_hand(lengths):
     return 3 * (2 * matmuls * tokens + LAYERS * 2 * 2 * HIDDEN * pairs)
 
 
-def train(directory, batches):
-    net = model()
+def train(directory, batches, **more):
+    net = model(**more)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     monitor = flopmeter.Monitor(directory, model=net, peak_tflops=1, console=False)
     for lengths in monitor.wrap(batches):
@@ -54,3 +54,10 @@ def test_a_batch_without_padding_is_counted(tmp_path):
     rows = train(tmp_path, [[16, 16], [16, 16]])
     assert {row["flops_source"] for row in rows} == {"counted"}
     assert [row["model_flops"] for row in rows] == [by_hand([16, 16])] * 2
+
+
+def test_pairs_that_eager_attention_masks_are_not_model_flops(tmp_path):
+    rows = train(tmp_path, [[16, 16], [16, 16]], attn_implementation="eager")
+    assert [row["model_flops"] for row in rows] == [by_hand([16, 16])] * 2
+    assert {(row["flops_source"], row["attention_pairs"]) for row in rows} == {("counted+catalog", "exact")}
+    assert all(row["hardware_flops"] > row["model_flops"] for row in rows)

@@ -79,17 +79,15 @@ class ModelEstimator final : public FlopEstimator {
     flops.recompute = static_cast<std::uint64_t>((*hardware).recompute.value);
     if (!batch.images.empty())
       flops.visual_tokens = static_cast<std::int64_t>((*model).visual_tokens);
-    if (batch.padded_length > 0) {
-      request.convention = "executed";
-      const auto executed = flopmeter::estimate(masked_, request);
-      if (executed) flops.executed = static_cast<std::uint64_t>((*executed).hardware_flops.value);
-    }
+    request.convention = "executed";
+    const auto executed = flopmeter::estimate(masked_, request);
+    if (executed) flops.executed = static_cast<std::uint64_t>((*executed).hardware_flops.value);
     return flops;
   }
 
  private:
   Model model_;
-  Model masked_;  ///< as implementations run it if the batch has padding: with a mask tensor
+  Model masked_;  ///< as implementations run it that do not use the mask: over all pairs
   Training training_;
   const Convention& convention_;
   Dtype dtype_;

@@ -105,15 +105,18 @@ std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
   return std::nullopt;
 }
 
-void FlopResolver::leave_out_padding(StepRecord& record, const FlopEstimate& estimated) const {
+void FlopResolver::leave_out_masked_work(StepRecord& record, const FlopEstimate& estimated) const {
+  const bool padded = record.batch.batch().padded_length > 0;
+  if (!padded && record.attention_pairs != AttentionPairs::full) return;
   if (estimator_->convention() != counted_convention || estimated.executed == 0) return;
   const FlopEstimate counted = flops_of(record);
+  const std::uint64_t before = sum(counted.model);
   if (sum(counted.hardware) != estimated.executed) {
-    record.bounded_flops = record.model_flops;  // padding and masked pairs may be in it
+    if (padded) record.bounded_flops = record.model_flops;  // padding and masked pairs are in it
     return;
   }
+  if (!padded && before == sum(estimated.model)) return;  // the model has no mask
   FlopEstimate exact = counted;
-  const std::uint64_t before = sum(counted.model);
   const std::uint64_t after = std::min(sum(estimated.model), before);
   std::uint64_t left = after;
   std::size_t most = 0;
@@ -172,8 +175,9 @@ void FlopResolver::calibrated(Slot& slot, const std::optional<FlopEstimate>& est
     set_flops(record, *estimated, FlopsProvenance::estimate);
     record.flops_note = "no measurement yet";
   } else {
-    record.flops_note = slot.record.batch.signature() != 0 ? "no measurement of this shape yet"
-                                                           : "the batch shape is unknown";
+    record.flops_note = user_states_flops_                   ? "not measured in this step"
+                        : slot.record.batch.signature() != 0 ? "no measurement of this shape yet"
+                                                             : "the batch shape is unknown";
   }
 }
 
@@ -211,7 +215,10 @@ void FlopResolver::resolve(Slot& slot) {
 
 void FlopResolver::choose(Slot& slot) {
   StepRecord& record = slot.record;
-  if (record.flops_source == FlopsProvenance::user) return;
+  if (record.flops_source == FlopsProvenance::user) {
+    user_states_flops_ = true;
+    return;
+  }
   if (record.flops_source == FlopsProvenance::framework ||
       record.flops_source == FlopsProvenance::estimate) {  // the batch brought them
     const bool too_low =
@@ -255,7 +262,7 @@ void FlopResolver::choose(Slot& slot) {
       record.flops_note = hidden_kernels;
       return;
     }
-    if (estimated && trains) leave_out_padding(record, *estimated);
+    if (estimated && trains) leave_out_masked_work(record, *estimated);
     if (trains) learn(slot, estimated);
     if (options_.mode == Mode::hybrid && record.flops_note.empty())
       record.flops_note = counter_reason_;

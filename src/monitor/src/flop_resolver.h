@@ -49,9 +49,9 @@ class FlopResolver {
   std::optional<FlopEstimate> estimate(const Slot& slot);
   [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot,
                                                     const std::optional<FlopEstimate>& estimated);
-  /// If the catalog explains the count of a padded batch to the integer, the model FLOPs are the
-  /// catalog's, of the real lengths; otherwise the count is an upper bound.
-  void leave_out_padding(StepRecord& record, const FlopEstimate& estimated) const;
+  /// If the catalog explains a count of padding or masked pairs to the integer, the model FLOPs are
+  /// the catalog's, of the real lengths; otherwise the count of a padded batch is an upper bound.
+  void leave_out_masked_work(StepRecord& record, const FlopEstimate& estimated) const;
   void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
   void use_estimate(Slot& slot, FlopEstimate estimated);
   void calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated);
@@ -66,6 +66,7 @@ class FlopResolver {
   ShapeFit fit_;
   std::optional<double> factor_;  ///< measured over estimated at the last comparison
   std::int64_t last_measured_ = 0;
+  bool user_states_flops_ = false;  ///< of some steps
   int right_predictions_ = 0;
   Dtype counter_dtype_ = Dtype::fp32;
   double counter_factor_ = 1;

@@ -19,7 +19,7 @@ struct FlopEstimate {
   std::array<std::uint64_t, dtype_count> model{};     ///< numerator of MFU
   std::array<std::uint64_t, dtype_count> hardware{};  ///< numerator of HFU
   std::uint64_t recompute = 0;                        ///< part of hardware
-  /// Exact count of a padded batch with a mask tensor; 0: not padded or not known.
+  /// Exact count with padding and all attention pairs, masked ones too; 0: not known.
   std::uint64_t executed = 0;
   std::int64_t visual_tokens = 0;  ///< of the images of the batch; not divided among ranks
 };
