@@ -20,7 +20,8 @@ constexpr std::uintptr_t futex_words = 4;  // a condition variable waits at one 
 
 }  // namespace
 
-void ProcessSampler::start() {
+void ProcessSampler::start(std::int64_t now_ns) {
+  waiting_since_ns_ = now_ns;
   training_thread_ = static_cast<pid_t>(syscall(SYS_gettid));  // gettid() needs glibc 2.30
   host_load_.emplace(training_thread_);
   garbage_collection_ns().store(0, std::memory_order_relaxed);
@@ -75,6 +76,21 @@ void ProcessSampler::fill_waits(StepRecord& record, std::int64_t now_ns) {
     record.garbage_collection_seconds = Seconds{static_cast<double>(collecting) / 1e9};
   if (const std::int64_t waited = std::exchange(lock_wait_ns_, 0); waited > 0)
     record.interpreter_lock_seconds = Seconds{static_cast<double>(waited) / 1e9};
+  if (waiting_since_ns_)
+    leave_out_preparation(record, now_ns - *std::exchange(waiting_since_ns_, {}));
+}
+
+/// The waits of the first record began with the monitor, before the first step.
+void ProcessSampler::leave_out_preparation(StepRecord& record, std::int64_t elapsed_ns) {
+  const double elapsed = static_cast<double>(elapsed_ns) / 1e9;
+  if (!(elapsed > record.step_seconds.value)) return;
+  for (std::optional<Seconds>* wait : {&record.run_queue_seconds,
+                                       &record.throttled_seconds,
+                                       &record.stolen_seconds,
+                                       &record.garbage_collection_seconds,
+                                       &record.interpreter_lock_seconds}) {
+    if (*wait) (*wait)->value *= record.step_seconds.value / elapsed;
+  }
 }
 
 }  // namespace flopmeter

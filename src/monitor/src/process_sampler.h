@@ -19,7 +19,7 @@ class ProcessSampler {
       : with_memory_(memory), device_memory_(std::move(device_memory)) {}
 
   /// Call on the training thread.
-  void start();
+  void start(std::int64_t now_ns);
   /// While the training thread waits for data: does anything prepare it, or does all wait for I/O?
   void sample_data_wait();
   /// Whether the training thread waits for Python's interpreter lock; a sample stands for the time
@@ -30,6 +30,7 @@ class ProcessSampler {
 
  private:
   void fill_waits(StepRecord& record, std::int64_t now_ns);
+  static void leave_out_preparation(StepRecord& record, std::int64_t elapsed_ns);
 
   bool with_memory_;
   std::function<DeviceMemory()> device_memory_;
@@ -41,6 +42,7 @@ class ProcessSampler {
   std::int64_t data_wait_busy_samples_ = 0;
   std::int64_t lock_sampled_ns_ = 0;
   std::int64_t lock_wait_ns_ = 0;
+  std::optional<std::int64_t> waiting_since_ns_;  ///< until the first record
 };
 
 }  // namespace flopmeter

@@ -182,7 +182,7 @@ Result<void> Monitor::Session::start() {
   for (const std::string& warning : options_.warnings) note(warning);
   tracker_.calibrate();
   recorder_.enable_device();
-  sampler_.start();
+  sampler_.start(connections_.clock.monotonic());
   hardware_.open(options_, connections_);
   connections_.known_work = nullptr;
   try {
