@@ -158,6 +158,8 @@ class Monitor:
             self._begin_described(True, tokens, samples, more)
         else:
             self.core.mark(samples, tokens)
+        if self._finished:
+            log_once("a step after finish() is not recorded; make a new Monitor")
         return self._step
 
     def begin_step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> None:

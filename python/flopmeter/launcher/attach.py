@@ -8,6 +8,7 @@ are from the first step, which ends when the next one begins: with the loader's 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
@@ -67,7 +68,8 @@ def start(model: Any, on_model_lost: Callable[[], None], has_optimizer: bool = T
         return None
     if monitor.rank == 0:
         what = "a loop by its optimizer alone" if model is None else model_name(model)
-        log_once(f"monitoring {what}; records in {monitor.directory}; live view: flopmeter serve")
+        if os.path.isdir(monitor.directory):
+            log_once(f"monitoring {what}; records in {monitor.directory}; live view: flopmeter serve")
     if _loader_in_use():
         monitor.core.set_loader_seen()
     if not has_optimizer:

@@ -21,10 +21,13 @@ void SinkDriver::failed(Entry& entry, std::int64_t now_ns, std::string_view why)
   entry.not_before_ns = now_ns + entry.pause_ns;
   if (entry.reported) return;
   try {
+    entry.reported = true;
+    // One full disk or missing directory is one line, not one for each output.
+    if (!reasons_.insert(std::string{why}).second) return;
     report_("output " + entry.name + " failed: " + std::string{why} +
             "; training continues, and the output is retried");
-    entry.reported = true;
   } catch (...) {  // an allocation failed: it is reported next time
+    entry.reported = false;
   }
 }
 

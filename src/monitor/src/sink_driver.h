@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,7 @@ class SinkDriver {
   std::vector<Entry> entries_;
   std::optional<StepRecord> merged_;
   std::uint64_t failures_ = 0;
+  std::set<std::string> reasons_;  ///< that were reported
 };
 
 }  // namespace flopmeter
