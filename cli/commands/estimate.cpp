@@ -24,7 +24,7 @@ struct Options {
   std::optional<double> step_time;
   std::optional<double> tokens_per_second;
   std::string train_tokens;
-  std::optional<double> expected_mfu;
+  std::optional<double> planned_mfu;
   std::string convention = "model-v1";
   std::string trainable = "all";
   std::string recompute = "none";
@@ -143,7 +143,7 @@ Exit run(const Options& options) {
   if (options.step_time) request.step_seconds = Seconds{*options.step_time};
   request.tokens_per_second = options.tokens_per_second;
   if (!options.train_tokens.empty()) request.train_tokens = tokens_of(options.train_tokens);
-  request.expected_mfu = options.expected_mfu;
+  request.planned_mfu = options.planned_mfu;
   auto result = estimate((*argument).model, request);
   if (!result) return refuse(result.error());
   add_published(*result, (*argument).model, request);
@@ -188,7 +188,7 @@ std::function<Exit()> set_up(Arguments& app) {
                      "tokens of the whole training, such as 15T: adds its time and device hours")
           ->check(check_tokens);
   app.add_option(
-         "--expected-mfu", o.expected_mfu, "MFU to plan with, such as 0.4, if no time is measured")
+         "--planned-mfu", o.planned_mfu, "MFU to plan with, such as 0.4, if no time is measured")
       ->check(check_ratio)
       ->needs(train_tokens);
   app.add_option(

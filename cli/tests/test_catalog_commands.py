@@ -81,7 +81,7 @@ def test_a_rule_shows_what_it_recommends():
 
 def test_a_training_is_planned_from_its_tokens():
     base = ["estimate", "llama-3-8b", "--seq-len", "8192", "--device", "h100", "--devices", "1024", "--train-tokens", "15T", "--json"]
-    plan = json.loads(run(*base, "--expected-mfu", "0.4"))
+    plan = json.loads(run(*base, "--planned-mfu", "0.4"))
     per_token = plan["flops"]["per_token"]
     assert plan["plan"]["model_flops"] == pytest.approx(15e12 * per_token)
     assert plan["plan"]["ideal_seconds"] == pytest.approx(15e12 * per_token / 1024 / plan["device"]["peak_flops_per_second"], rel=1e-6)

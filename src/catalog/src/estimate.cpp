@@ -98,9 +98,9 @@ void fill_plan(Estimate& e, const EstimateRequest& request) {
   if (e.rates.step_seconds) {
     plan.mfu = e.rates.mfu;
     plan.seconds = Seconds{steps * e.rates.step_seconds->value};
-  } else if (request.expected_mfu && plan.ideal) {
-    plan.mfu = request.expected_mfu;
-    plan.seconds = Seconds{plan.ideal->value / *request.expected_mfu};
+  } else if (request.planned_mfu && plan.ideal) {
+    plan.mfu = request.planned_mfu;
+    plan.seconds = Seconds{plan.ideal->value / *request.planned_mfu};
   }
   if (plan.seconds)
     plan.device_seconds = Seconds{plan.seconds->value * static_cast<double>(e.devices)};

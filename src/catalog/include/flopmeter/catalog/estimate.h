@@ -26,7 +26,7 @@ struct EstimateRequest {
   std::optional<Seconds> step_seconds;
   std::optional<double> tokens_per_second;  ///< of all devices; alternative to step_seconds
   std::optional<double> train_tokens;       ///< of the whole training
-  std::optional<double> expected_mfu;       ///< if no time is measured
+  std::optional<double> planned_mfu;        ///< if no time is measured
 };
 
 struct Rates {
