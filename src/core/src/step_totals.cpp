@@ -2,6 +2,7 @@
 #include <flopmeter/core/step_totals.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace flopmeter {
@@ -195,13 +196,15 @@ StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
     with_tokens += rank.tokens.seconds > 0 ? 1 : 0;
     with_samples += rank.samples.seconds > 0 ? 1 : 0;
   }
-  const auto count = static_cast<double>(ranks.size());
+  // A rank with fewer steps counts as a part of one, so that the time of a mean step stays right.
+  const double count = steps > 0 ? static_cast<double>(all.steps) / static_cast<double>(steps)
+                                 : static_cast<double>(ranks.size());
   all.steps = steps;
   all.devices = devices;
   all.ideal.amount -= std::exchange(all.replicated_ideal, 0);
   all.model_flops.amount -= std::exchange(all.replicated_flops, 0);
   all.replicas = std::min(all.data_parallel, static_cast<std::int32_t>(ranks.size()));
-  all.micro_batches /= static_cast<std::int64_t>(ranks.size());
+  all.micro_batches = std::llround(static_cast<double>(all.micro_batches) / count);
   for (double* time : {&all.seconds,
                        &all.inter_step_seconds,
                        &all.run_queue_seconds,
@@ -214,7 +217,7 @@ StepTotals StepTotals::of_ranks(std::span<const StepTotals> ranks) {
     if (time) *time /= count;
   }
   if (all.overlapped_communication) *all.overlapped_communication /= count;
-  for (auto& [tag, tagged] : all.other_tags) tagged.seconds /= count;
+  for (auto& [tag, tagged] : all.other_tags) tagged.seconds /= static_cast<double>(ranks.size());
   const auto size = static_cast<int>(ranks.size());
   count_once(all.tokens, with_tokens, size, all.data_parallel);
   count_once(all.samples, with_samples, size, all.data_parallel);

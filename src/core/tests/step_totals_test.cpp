@@ -164,6 +164,16 @@ TEST(StepTotals, ranks_divide_ideal_time_by_devices_times_wall_time) {
   EXPECT_DOUBLE_EQ(*all.phase(Phase::forward), 2);
 }
 
+TEST(StepTotals, a_rank_that_fell_silent_does_not_shorten_the_mean_step) {
+  std::array<StepTotals, 2> ranks;
+  for (int step = 0; step < 4; ++step) ranks[0].add(train_step(2, 0.2));
+  ranks[1].add(train_step(2, 0.2));
+  const StepTotals all = StepTotals::of_ranks(ranks);
+  EXPECT_EQ(all.steps, 4);
+  EXPECT_DOUBLE_EQ(all.step_seconds()->value, 2);
+  EXPECT_DOUBLE_EQ(*all.phase(Phase::forward), 4);
+}
+
 TEST(StepTotals, ranks_that_share_their_samples_count_them_once) {
   std::array<StepTotals, 4> ranks;
   for (StepTotals& rank : ranks) {
