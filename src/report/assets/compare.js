@@ -48,7 +48,7 @@ const overlayChart = (documents, labels, field, title, by) => {
       strokeWidth: 1.6, gridLineColor: color("line"), axisLineColor: color("line"), legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8,
       valueRange: [Math.min(0, ...numbers), 1.06 * Math.max(...numbers) || 1], dateWindow: window_, drawHighlightPointCallback: drawPointer,
       axes: {y: {axisLabelWidth: 74, axisLabelFormatter: value => format(value), pixelsPerLabel: 32},
-             x: {axisLabelWidth: 84, axisLabelFormatter: value => by === "time" ? duration(value).replace(/\.0+ | 0+ (s|min)$/, " ") : si(value), drawGrid: false}},
+             x: {axisLabelWidth: 84, axisLabelFormatter: value => by === "time" ? duration(value).replace(/\.0+ | 0+ (s|min)$/, " ") : si(value), drawGrid: false, pixelsPerLabel: 60}},
       highlightCallback: (event, x, dots, row) => {
         const near = i => { for (let j = row; j >= 0; --j) if (known(rows[j][i + 1])) return rows[j][i + 1]; return null; };
         fill(labels.map((_, i) => near(i)));
@@ -81,7 +81,7 @@ const budgetsSection = (documents, labels) => {
     return [seconds ? duration(seconds) : "–", known(difference) && Math.abs(difference) > 0.01 * longest ? h("small", {}, (difference < 0 ? "−" : "+") + duration(Math.abs(difference))) : null];
   };
   return section("Where the time goes", "Time of a mean step by cause. All bars have the same scale: a shorter bar is a faster step.",
-    documents.map((data, i) => h("div", {class: "budget-row"}, h("span", {}, runKey(i), labels[i]),
+    documents.map((data, i) => h("div", {class: "budget-row"}, h("span", {}, labels[i]),
       h("div", {class: "stack", role: "img", "aria-label": "time by cause, " + visible(labels[i])}, (data.budget || []).map(line =>
         h("span", {title: `${line.text} ${duration(line.seconds / data.headline.train_steps)} per step, ${percent(line.share)}`, style: {flex: line.seconds / data.headline.train_steps / longest + " 1 0", background: `var(--${shadeOf(line.cause)})`}})),
         h("span", {style: {flex: 1 - total(data) / longest + " 1 0", background: "transparent"}})),

@@ -146,7 +146,7 @@ const chart = (timeline, curves, {title, small = false, last = false, marks = []
       legend: "never", showLabelsOnHighlight: false, xRangePad: 4, rightGap: 8, drawHighlightPointCallback: drawPointer,
       valueRange: [lowestOf(one), highestOf(one, small)], dateWindow: window_, xlabel: last ? axisName() : undefined, xLabelHeight: 16,
       axes: {y: {labelsKMG2: curves[0].unit === "bytes", axisLabelWidth: 74, axisLabelFormatter: value => format(value), drawGrid: true, pixelsPerLabel: small ? 32 : 40},
-             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 70, ticker: ticks}},
+             x: {axisLabelWidth: 84, axisLabelFormatter: axisText, drawGrid: false, pixelsPerLabel: 60, ticker: ticks}},
       underlayCallback: (canvas, area, self) => {
         canvas.save();
         drawStarts(one.timeline, one.starts, canvas, area, self);

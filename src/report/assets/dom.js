@@ -28,6 +28,14 @@ const percent = ratio => {
   const size = Math.abs(ratio);
   return fixed(100 * ratio, size > 0 && size < 1e-3 ? Math.min(8, 1 - Math.floor(Math.log10(100 * size))) : 1) + " %";
 };
+// Parts of a whole; as printed they have the same sum, 100.0 % for all of them. The part at `exact` is rounded on its own.
+const percents = (parts, exact) => {
+  const tenths = parts.map((part, i) => i === exact ? Math.round(1000 * part) : Math.floor(1000 * part));
+  const byRest = parts.map((part, i) => i).filter(i => i !== exact).sort((a, b) => 1000 * parts[b] - tenths[b] - (1000 * parts[a] - tenths[a]));
+  const missing = Math.round(1000 * parts.reduce((sum, part) => sum + part, 0)) - tenths.reduce((sum, value) => sum + value, 0);
+  for (const i of byRest.slice(0, Math.max(missing, 0))) ++tenths[i];
+  return tenths.map((value, i) => i === exact ? percent(parts[i]) : fixed(value / 10, 1) + " %");
+};
 const points = ratio => fixed(100 * ratio, 1);
 const prefixes = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 const si = value => {
@@ -68,7 +76,7 @@ const section = (title, note, ...content) =>
 const half = element => { element.classList.add("half"); return element; };
 // A long name may be broken where its words end.
 const breakable = name => name.split(/(?<=[_.:,])(?=\w)/).flatMap((part, i) => i ? [h("wbr"), part] : [part]);
-const shortOp = name => name.replace(/^aten::/, "");
+const shortOp = name => name === "others" ? "all others" : name.replace(/^aten::/, "");
 const missing = why => h("p", {class: "missing"}, why);
 // On a narrow page the cells of a row that `stacks` stand below its first ones.
 const table = (columns, rows, stacks) => h("div", {class: "scroll"}, h("table", {class: stacks ? "stacks" : null},

@@ -27,11 +27,11 @@ const showHead = data => {
     ["train steps", whole(headline.train_steps)],
     ["step", known(run.total_steps) ? `${whole(headline.last_step || 0)} of ${whole(run.total_steps)}` : "n/a"],
     ["ETA", isFresh(data) ? text(headline.remaining_seconds, duration) : "n/a"],
-    ["goodput", text(headline.goodput, percent)],
+    ["goodput", text(headline.goodput, percent), "time of the train steps, of the run's time; evaluation, checkpoints, compilation, and startup are the rest"],
   ].filter(([, value]) => value !== "n/a");
   document.getElementById("head").replaceChildren(
     line,
     h("h1", {}, "MFU " + text(headline.mfu, percent)),
     h("p", {class: "lead"}, leadText(data)),
-    h("div", {class: "tiles"}, tiles.map(([name, value]) => h("div", {class: "tile"}, h("b", {}, value), h("span", {}, name)))));
+    h("div", {class: "tiles"}, tiles.map(([name, value, help]) => h("div", {class: "tile", title: help}, h("b", {}, value), h("span", {}, name)))));
 };

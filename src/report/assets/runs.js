@@ -28,8 +28,9 @@ const runsView = () => {
   const search = h("input", {type: "search", id: "search", placeholder: "Search runs ( / )", "aria-label": "search runs", value: kept("search")});
   const compare = h("a", {class: "button", hidden: ""}, "");
   const rows = h("tbody");
+  const list = h("div", {class: "scroll tall"});
   const note = h("p", {class: "note"});
-  const columns = [["", ""], ["run", ""], ["state", ""], ["over time", "wide"], ["MFU", "r"], ["tokens/s", "r"], ["step", "r mid"], ["step time", "r mid"], ["ETA", "r mid"], ["device", "wide"], ["ranks", "r wide"], ["last step", "r wide"]];
+  const columns = [["", ""], ["run", ""], ["state", ""], ["over time", "wide"], ["MFU", "r"], ["tokens/s", "r mid"], ["step", "r mid"], ["step time", "r mid"], ["ETA", "r mid"], ["device", "wide"], ["ranks", "r wide"], ["last step", "r wide"]];
   let data = {runs: [], reading: 0};
   const showCompare = () => {
     compare.hidden = chosen.size < 2 || chosen.size > 8;
@@ -54,7 +55,8 @@ const runsView = () => {
     const count = state => data.runs.filter(run => stateOf(run) === state).length;
     const counts = states.map(state => count(state) ? `${whole(count(state))} ${state}` : null).filter(Boolean);
     note.textContent = data.runs.length ? counts.join(", ") + (found.length > most ? `; the first ${most} are shown` : "") + (data.reading ? `; reading ${whole(data.reading)} more` : "") + "."
-      : data.reading ? `Reading ${whole(data.reading)} runs.` : "No run yet. A run appears here as soon as a training with flopmeter writes below this directory.";
+      : data.reading ? `Reading ${whole(data.reading)} runs.` : "No run yet. A run appears here as soon as a training with flopmeter writes below this directory, for example: flopmeter run -- python train.py";
+    list.hidden = !data.runs.length;
     showCompare();
   };
   search.addEventListener("input", () => { keep("search", search.value); draw(); });
@@ -64,8 +66,8 @@ const runsView = () => {
     first: () => {
       document.title = "flopmeter";
       document.getElementById("head").replaceChildren(h("h1", {class: "list-title"}, "Runs"));
-      document.getElementById("page").replaceChildren(h("section", {}, h("div", {class: "bar-head"}, search, compare), note,
-        h("div", {class: "scroll tall"}, h("table", {class: "runs"}, h("thead", {}, h("tr", {}, columns.map(([name, side]) => h("th", {class: side, scope: "col"}, name)))), rows))));
+      list.replaceChildren(h("table", {class: "runs"}, h("thead", {}, h("tr", {}, columns.map(([name, side]) => h("th", {class: side, scope: "col"}, name)))), rows));
+      document.getElementById("page").replaceChildren(h("section", {}, h("div", {class: "bar-head"}, search, compare), note, list));
     },
     show: next => { data = next; draw(); },
   };

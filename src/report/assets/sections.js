@@ -46,8 +46,9 @@ const budgetSection = data => {
   if (!budget) return section(title, null, missing(diagnosis_missing));
   if (!budget.length) return section(title, null, missing("No budget: MFU is above 100 %. See the findings."));
   const total = budget.reduce((sum, line) => sum + line.seconds, 0);
+  const shares = percents(budget.map(line => line.share), budget.findIndex(line => line.cause === "useful"));
   const useful = (budget.find(line => line.cause === "useful") || {seconds: 0}).seconds;
-  const parts = budget.map(line => h("span", {title: `${line.text} ${percent(line.share)}, ${duration(line.seconds)}`, style: {flex: line.share + " 1 0", background: `var(--${shadeOf(line.cause)})`}}));
+  const parts = budget.map((line, i) => h("span", {title: `${line.text} ${shares[i]}, ${duration(line.seconds)}`, style: {flex: line.share + " 1 0", background: `var(--${shadeOf(line.cause)})`}}));
   const rest = h("span", {title: "saved", style: {flex: "0 1 0", background: "transparent"}});
   const result = h("p", {class: "note after"});
   const chosen = new Set(kept("fix").split(",").map(rule => findings.findIndex(finding => finding.rule === rule)).filter(i => i >= 0));
@@ -72,19 +73,20 @@ const budgetSection = data => {
   return section(title, `All train steps, ${duration(total)}. Every nanosecond belongs to one cause; the share of useful math is MFU.`,
     h("div", {class: "stack", role: "img", "aria-label": "time by cause"}, parts, rest),
     switches.length ? h("p", {class: "note"}, "What if: ", switches) : null, result,
-    h("div", {class: "rows"}, budget.flatMap(line => barRow(line.text, line.share / budget[0].share, shadeOf(line.cause),
-      [percent(line.share), duration(line.seconds / headline.train_steps) + " per step"], {help: line.cause, key: true}))),
+    h("div", {class: "rows"}, budget.flatMap((line, i) => barRow(line.text, line.share / budget[0].share, shadeOf(line.cause),
+      [shares[i], duration(line.seconds / headline.train_steps) + " per step"], {help: line.cause, key: true}))),
     missing_signals.length ? h("details", {}, h("summary", {}, "What was not measured"), missing_signals.map(signal => h("p", {class: "note"}, signal))) : null);
 };
 
 const phasesSection = ({phases, headline}) => {
   if (!phases.length) return section("Phases", null, missing("No record has phases."));
   const most = Math.max(...phases.map(phase => phase.share));
+  const shares = percents(phases.map(phase => phase.share));
   return section("Phases", "What a mean train step of " + text(headline.step_seconds, duration) + " is spent on.",
-    h("div", {class: "stack", role: "img", "aria-label": "shares of the step's time"}, phases.map(phase =>
-      h("span", {title: phase.name + " " + percent(phase.share), style: {flex: phase.share + " 1 0", background: `var(--${phase.name})`}}))),
-    h("div", {class: "rows"}, phases.flatMap(phase =>
-      barRow(phase.name, phase.share / most, phase.name, [percent(phase.share), duration(phase.mean_seconds)], {help: phase.help, key: true}))));
+    h("div", {class: "stack", role: "img", "aria-label": "shares of the step's time"}, phases.map((phase, i) =>
+      h("span", {title: phase.name + " " + shares[i], style: {flex: phase.share + " 1 0", background: `var(--${phase.name})`}}))),
+    h("div", {class: "rows"}, phases.flatMap((phase, i) =>
+      barRow(phase.name, phase.share / most, phase.name, [shares[i], duration(phase.mean_seconds)], {help: phase.help, key: true}))));
 };
 
 // Parts of a program that the program names, such as rollout, reward, and update.

@@ -23,7 +23,8 @@ const timelineSection = ({step_timeline: steps}) => {
       context.fillStyle = color("line");
       context.fillRect(Math.round(x(i * step)), 0, 1, steps.lanes.length * row);
       context.fillStyle = color("soft");
-      context.fillText(onAxis.seconds(i * step), Math.min(x(i * step) + 3, canvas.clientWidth - 60), steps.lanes.length * row + 15);
+      const label = onAxis.seconds(i * step);
+      if (x(i * step) + 3 + context.measureText(label).width <= canvas.clientWidth) context.fillText(label, x(i * step) + 3, steps.lanes.length * row + 15);
     }
   };
   const drawLane = (context, lane, y) => {

@@ -66,6 +66,13 @@ void write_sparkline(JsonWriter& json, const Timeline& timeline) {
   json.end_array();
 }
 
+/// Whether the run did all steps that it planned.
+bool has_ended(const RunIndex& index) {
+  const auto planned = index.run().metadata.total_steps;
+  const auto& buckets = index.overview().timeline.buckets();
+  return planned && !buckets.empty() && buckets.rbegin()->second.last_step >= *planned;
+}
+
 }  // namespace
 
 std::string_view to_string(RunState state) {
@@ -127,9 +134,10 @@ bool RunList::look(ListedRun& run, double now) {
   const double age = now - run.last_unix;
   const bool written = age < 7 * 86400.0 && run.index.written();
   const bool fresh = age < std::max(60.0, 10 * run.index.step_seconds());
-  const RunState state = fresh && (written || !run.was_written) ? RunState::live
-                         : written                              ? RunState::stalled
-                                                                : RunState::done;
+  const bool may_go_on = !run.was_written && !has_ended(run.index);
+  const RunState state = fresh && (written || may_go_on) ? RunState::live
+                         : written                       ? RunState::stalled
+                                                         : RunState::done;
   run.was_written = run.was_written || written;
   if (state == RunState::done) run.index.settle();
   if (state != run.state || run.index.version() != run.version || run.summary.empty()) {
