@@ -35,8 +35,9 @@ double now() {
 std::vector<std::string> frame(const RunFollower& run,
                                const std::vector<Finding>& findings,
                                TerminalSize size) {
-  return draw_frame(
-      {run.run().metadata, run.totals(), findings, now()}, {size.columns, size.rows}, colored());
+  return draw_frame({run.run().metadata, run.totals(), findings, now(), run.window().size()},
+                    {size.columns, size.rows},
+                    colored());
 }
 
 Exit print_once(const RunFollower& run) {
@@ -48,6 +49,7 @@ Exit print_once(const RunFollower& run) {
 
 Exit print_totals(const RunFollower& run) {
   const StepTotals all = run.totals().all();
+  const auto whole = run.totals().run();
   const bool any = all.steps > 0;
   return print_json([&](JsonWriter& json) {
     json.begin_object()
@@ -57,6 +59,7 @@ Exit print_totals(const RunFollower& run) {
         .field("ranks", run.totals().ranks.size())
         .field("window_steps", all.steps)
         .field("mfu", all.mfu())
+        .field("mfu_run", whole ? whole->mfu() : std::nullopt)
         .field("hfu", all.hfu())
         .field("step_seconds", all.step_seconds())
         .field("tokens_per_second", all.tokens_per_second());
@@ -125,7 +128,7 @@ std::function<Exit()> set_up(Arguments& app) {
   auto options = std::make_shared<Options>();
   app.add_option(
       "dir", options->directory, "run directory (default: the latest run in logs/perf_monitor)");
-  app.add_option("--interval", options->interval, "seconds between two looks")
+  app.add_option("--interval", options->interval, "seconds between two updates")
       ->check(check_positive_number)
       ->capture_default_str();
   app.add_flag(

@@ -109,18 +109,19 @@ int main(int argc, char** argv) {
   if (json) {
     std::puts(flopmeter::to_json(machine).c_str());
   } else {
-    std::printf("%s, %d threads, torch %s\n",
+    std::printf("%s, %d %s, torch %s\n",
                 machine.processor.c_str(),
                 machine.threads,
+                machine.threads == 1 ? "thread" : "threads",
                 machine.torch.c_str());
     for (const auto& peak : machine.peaks) {
-      std::printf("%-5s %9.3f TFLOP/s  (%lld x %lld)\n",
+      std::printf("%-5s %13s  (%lld x %lld)\n",
                   flopmeter::to_string(peak.dtype).data(),
-                  peak.rate.value * 1e-12,
+                  (flopmeter::si(peak.rate.value) + "FLOP/s").c_str(),
                   static_cast<long long>(peak.size),
                   static_cast<long long>(peak.size));
     }
-    std::printf("memory %8.1f GB/s\n", *machine.memory_bytes_per_second * 1e-9);
+    std::printf("memory %12s\n", (flopmeter::si(*machine.memory_bytes_per_second) + "B/s").c_str());
   }
   return machine.peaks.empty() ? 1 : 0;
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run has one MFU: on the console, in each command, in the summary, and in TensorBoard."""
+"""One run has one MFU: on the console, in each command, on the dashboard, in the summary, TensorBoard, and Prometheus."""
 
 import json
 import re
 import subprocess
 import sys
+import time
+import urllib.request
 
 import pytest
 from conftest import PROGRAM
@@ -14,7 +16,8 @@ import time, torch, flopmeter
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-monitor = flopmeter.Monitor("logs", model=model, peak_tflops=0.05, tensorboard=True, log_interval=5)
+monitor = flopmeter.Monitor("logs", model=model, peak_tflops=0.05, tensorboard=True, log_interval=5,
+                             prometheus_file="metrics.prom")
 def batches():
     for _ in range(40):
         time.sleep(0.01)
@@ -48,6 +51,19 @@ def tensorboard_mfu(directory):
     return accumulator.Scalars("perf/mfu_run")[-1].value
 
 
+def served_mfu(directory):
+    """On the list of runs and on the page of the run."""
+    with subprocess.Popen([PROGRAM, "serve", directory, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = server.stdout.readline().split()[1]
+            get = lambda path: json.load(urllib.request.urlopen(address + path, timeout=20))  # noqa: E731
+            while not (runs := get("api/runs")["runs"]):
+                time.sleep(0.1)
+            return runs[0]["mfu"], get("api/run/" + runs[0]["id"])["mfu"]
+        finally:
+            server.terminate()
+
+
 def test_all_outputs_show_the_same_mfu(run):
     directory, console = run
     diagnosis = json.loads(ask("diagnose", directory, "--json"))
@@ -59,9 +75,16 @@ def test_all_outputs_show_the_same_mfu(run):
     (summary,) = directory.glob("perf_summary_*.json")
     assert json.loads(summary.read_text())["final_statistics"]["mfu"] == pytest.approx(mfu, rel=1e-9)
     assert tensorboard_mfu(directory) == pytest.approx(mfu, rel=1e-6)
+    assert json.loads(ask("ranks", directory, "--json"))["totals"]["mfu"] == pytest.approx(mfu, rel=1e-9)
+    assert json.loads(ask("watch", directory, "--json"))["mfu_run"] == pytest.approx(mfu, rel=1e-9)
+    assert served_mfu(directory) == pytest.approx((mfu, mfu), rel=1e-9)
+    metrics = (directory.parent / "metrics.prom").read_text()
+    assert float(re.search(r"^flopmeter_run_mfu_ratio\{.*\} (.*)$", metrics, re.MULTILINE)[1]) == pytest.approx(mfu, rel=1e-9)
     shown = f"MFU {100 * mfu:.1f} %"
     assert re.search(rf"^flopmeter  {re.escape(shown)}", console, re.MULTILINE), console
     assert shown in ask("diagnose", directory).splitlines()[0]
+    assert f"run MFU {100 * mfu:.1f} %" in ask("watch", directory, "--once")
+    assert re.search(rf"MFU +{100 * mfu:.1f} %", ask("ranks", directory))
 
 
 def test_shares_sum_to_one_and_useful_is_mfu(run):
@@ -71,6 +94,9 @@ def test_shares_sum_to_one_and_useful_is_mfu(run):
     assert sum(shares.values()) == pytest.approx(1, abs=1e-6)
     assert all(share >= 0 for share in shares.values())
     assert shares["useful"] == pytest.approx(diagnosis["mfu"], abs=1e-6)
+    table = ask("diagnose", directory).split("where the time went")[1].split("what would help")[0].splitlines()[1:]
+    printed = [float(share) for line in table for share in re.findall(r" (\d+\.\d+) %", line)]
+    assert printed[-1] == 100.0 and sum(printed[:-1]) == pytest.approx(100, abs=0.01), table
 
 
 def test_the_last_lines_on_the_console_have_the_findings_of_the_diagnosis(run):

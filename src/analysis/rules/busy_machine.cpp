@@ -16,19 +16,29 @@ double waited(const Evidence& evidence) {
                                 &StepTotals::stolen_seconds});
 }
 
+/// "per step 24.1 ms in the run queue, 1.9 ms stolen by the hypervisor": what took time.
+std::string parts_text(const StepTotals& totals) {
+  std::string text;
+  const auto add = [&](double seconds, std::string_view where) {
+    if (!(seconds > 0)) return;
+    text += text.empty() ? "per step " : ", ";
+    text += duration({seconds / static_cast<double>(totals.steps)});
+    text.append(" ").append(where);
+  };
+  add(totals.run_queue_seconds, "in the run queue");
+  add(totals.throttled_seconds, "stopped by the cgroup quota");
+  add(totals.stolen_seconds, "stolen by the hypervisor");
+  return text;
+}
+
 std::optional<Finding> find(const RuleContext& context) {
   const std::int64_t lost = context.budget.nanoseconds(causes::busy_machine);
   if (context.share(lost) < least_share) return std::nullopt;
   const StepTotals& totals = context.totals;
-  const auto per_step = [&](double seconds) {
-    return duration({seconds / static_cast<double>(totals.steps)});
-  };
   Finding finding =
       finding_of(context, "busy_machine", save(context, causes::busy_machine, lost), 0.9);
   finding.summary = "training waits for a processor: " + context.per_step_text(lost);
-  finding.evidence = "per step " + per_step(totals.run_queue_seconds) + " in the run queue, " +
-                     per_step(totals.throttled_seconds) + " stopped by the cgroup quota, " +
-                     per_step(totals.stolen_seconds) + " stolen by the hypervisor";
+  finding.evidence = parts_text(totals);
   finding.recommendation =
       totals.throttled_seconds > totals.run_queue_seconds
           ? "raise the processor quota of the container"

@@ -23,8 +23,8 @@ std::optional<Finding> find(const RuleContext& context) {
   const double step = context.totals.step_seconds()->value;
   const double every = std::ceil(100 * each / step);  // then a save costs one percent
   finding.summary = "saving checkpoints takes " + percent(*finding.share) + " of the run";
-  finding.evidence = std::to_string(saves) + " saves of " + duration({each}) + " in " +
-                     std::to_string(context.totals.steps) + " steps of " + duration({step});
+  finding.evidence = grouped(saves) + (saves == 1 ? " save of " : " saves of ") + duration({each}) +
+                     " in " + grouped(context.totals.steps) + " steps of " + duration({step});
   finding.recommendation =
       "save every " + grouped(static_cast<WideInt>(every)) +
       " steps at most, or in the background (torch.distributed.checkpoint.async_save)";

@@ -30,7 +30,7 @@ std::optional<Finding> find(const RuleContext& context) {
                     (error > 0 ? " more than" : " less than") +
                     " the estimate from the model configuration";
   finding.evidence =
-      "counted " + to_string(counted) + ", estimated " + to_string(estimated) + " over the window";
+      "counted " + grouped(counted) + ", estimated " + grouped(estimated) + " in the same steps";
   finding.recommendation =
       error > 0 ? "look for work that the configuration does not describe: padding, eager "
                   "attention over masked pairs, extra heads or losses"

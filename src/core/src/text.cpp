@@ -98,7 +98,12 @@ std::string grouped(WideInt value) {
 }
 
 std::string percent(double ratio) {
-  return fixed(100 * ratio, 1) + " %";
+  constexpr double smallest = 1e-3;  // with one decimal; below it, two digits
+  const double size = std::abs(ratio);
+  const bool small = size > 0 && size < smallest;
+  const int decimals =
+      small ? std::min(8, 1 - static_cast<int>(std::floor(std::log10(100 * size)))) : 1;
+  return fixed(100 * ratio, decimals) + " %";
 }
 
 std::string duration(Seconds time) {

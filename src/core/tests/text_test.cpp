@@ -42,6 +42,15 @@ TEST(Text, grouped_sets_a_comma_every_three_digits) {
   EXPECT_EQ(grouped(-1000), "-1,000");
 }
 
+TEST(Text, percent_of_a_small_part_keeps_two_digits) {
+  EXPECT_EQ(percent(0.413), "41.3 %");
+  EXPECT_EQ(percent(0.0012), "0.1 %");
+  EXPECT_EQ(percent(0.000228), "0.023 %");
+  EXPECT_EQ(percent(-1e-5), "-0.0010 %");
+  EXPECT_EQ(percent(1e-20), "0.00000000 %");
+  EXPECT_EQ(percent(0), "0.0 %");
+}
+
 TEST(Text, durations_of_any_size_are_shown) {
   EXPECT_EQ(duration({-1}), "-1.00 s");
   EXPECT_EQ(duration({1e12}), "11574074.1 days");

@@ -21,6 +21,7 @@ constexpr std::size_t least_plot_rows = 5;
 constexpr std::size_t most_findings = 3;
 constexpr std::size_t any_number = 1000;
 constexpr std::size_t least_columns = 24;
+constexpr std::size_t wide_columns = 72;  // from which on all words are shown
 
 class Painter {
  public:
@@ -87,7 +88,10 @@ Lines Painter::head() const {
   if (const auto bound = device_bound(all_.device); !bound.empty()) facts.emplace_back(bound);
   facts.push_back("step " + grouped(all_.last_step) +
                   (run.total_steps ? " of " + grouped(*run.total_steps) : ""));
-  if (const auto left = all_.remaining(run.total_steps)) facts.push_back("ETA " + duration(*left));
+  if (const auto left = all_.remaining(run.total_steps); left && left->value > 0)
+    facts.push_back("ETA " + duration(*left));
+  if (const auto whole = content_.totals.run(); whole && whole->mfu() && whole->steps > all_.steps)
+    facts.push_back("run MFU " + percent(*whole->mfu()));
   if (const auto tokens = all_.tokens_per_second()) {
     facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s");
   } else if (const auto samples = all_.samples_per_second()) {
@@ -109,8 +113,8 @@ std::string tick(const Field& field, double value) {
   switch (field.unit) {
     case Unit::ratio:
       // As many decimals as it takes to print the tick as it is: half of 5 % is 2.5 %.
-      return fixed(100 * value, std::abs(100 * value - std::round(100 * value)) > 1e-6 ? 1 : 0) +
-             " %";
+      return std::abs(100 * value - std::round(100 * value)) > 1e-6 ? percent(value)
+                                                                    : fixed(100 * value, 0) + " %";
     case Unit::seconds:
       return value > 0 ? duration({value}) : "0";
     case Unit::teraflops_per_second:
@@ -173,18 +177,21 @@ Lines Painter::phases() const {
   constexpr std::size_t name_width = 13;
   constexpr std::size_t number_width = 17;
   Lines lines;
+  if (!(all_.seconds > 0)) return lines;
+  std::vector<double> shares;
+  for (const auto& phase : all_.phases) shares.push_back(phase.value_or(0) / all_.seconds);
+  const std::vector<std::string> texts = percents(shares);
   for (std::size_t i = 0; i < phase_count; ++i) {
-    if (!all_.phases[i] || !(all_.seconds > 0)) continue;
-    const double share = *all_.phases[i] / all_.seconds;
+    if (!all_.phases[i]) continue;
     const std::string numbers =
-        padded_left(percent(share), 8) +
+        padded_left(texts[i], 8) +
         padded_left(duration({*all_.phases[i] / static_cast<double>(all_.steps)}), 9);
     const std::size_t width =
         std::min<std::size_t>(size_.columns > name_width + number_width + 3
                                   ? size_.columns - name_width - number_width - 1
                                   : 0,
                               60);
-    const std::string bar = block_bar(share, width);
+    const std::string bar = block_bar(shares[i], width);
     lines.push_back(
         padded(to_string(static_cast<Phase>(i)), std::min(name_width, size_.columns)) +
         (width > 0 ? " " + paint(bar, codes[i]) + std::string(width - cells(bar), ' ') : "") +
@@ -245,9 +252,13 @@ Lines Painter::ranks() const {
 Lines Painter::findings(std::size_t most) const {
   Lines lines;
   const std::size_t shown = std::min({content_.findings.size(), most_findings, most / 2});
+  const std::string of =
+      content_.finding_steps > 0 && size_.columns >= wide_columns
+          ? " of the last " + grouped(static_cast<WideInt>(content_.finding_steps)) + " steps"
+          : " of the time";
   for (std::size_t i = 0; i < shown; ++i) {
     const Finding& finding = content_.findings[i];
-    const std::string cost = finding.share ? percent(*finding.share) + " of the time  " : "";
+    const std::string cost = finding.share ? percent(*finding.share) + of + "  " : "";
     const std::size_t room = size_.columns - std::min(size_.columns, cells(cost) + 2);
     lines.push_back(paint("▲ ", "33") + paint(cost, "1;31") +
                     bold(cut(printable(finding.summary), room)));

@@ -20,6 +20,7 @@ void RecentSteps::add(const StepRecord& record) {
     current_ = {};
   }
   current_.add(record);
+  since_start_.add(record);
 }
 
 StepTotals RecentSteps::totals() const {
@@ -40,6 +41,14 @@ StepTotals LiveTotals::all() const {
   std::vector<StepTotals> totals;
   totals.reserve(ranks.size());
   for (const auto& [rank, recent] : ranks) totals.push_back(recent.totals());
+  return StepTotals::of_ranks(totals);
+}
+
+std::optional<StepTotals> LiveTotals::run() const {
+  if (is_cut) return std::nullopt;
+  std::vector<StepTotals> totals;
+  totals.reserve(ranks.size());
+  for (const auto& [rank, recent] : ranks) totals.push_back(recent.since_start());
   return StepTotals::of_ranks(totals);
 }
 

@@ -58,6 +58,9 @@ Result<bool> RunFollower::list() {
   clock_gettime(CLOCK_REALTIME, &now);
   listed_ = now.tv_sec - info.st_mtim.tv_sec > 2 ? changed : -1;
   bool news = false;
+  for (std::size_t i = 1; i < run_.files.size(); ++i) {
+    if (run_.files[i].rank == run_.files[i - 1].rank) totals_.is_cut = true;  // an earlier start
+  }
   for (const RankFile& file : run_.files) {  // of one rank, the newest comes last
     Stream& stream = streams_[file.rank];
     if (stream.path == file.path) continue;
@@ -89,7 +92,10 @@ bool RunFollower::read(Stream& stream, std::int64_t size, std::int64_t most) {
   stream.size = size;
   if (size < stream.offset) stream.offset = 0;  // truncated and written again
   std::int64_t from = stream.offset;
-  if (fresh && size > most) from = size - most;
+  if (fresh && size > most) {
+    from = size - most;
+    totals_.is_cut = true;
+  }
   const std::string text = read_part(stream.path, from, size);
   std::string_view rest = text;
   if (from > stream.offset) rest.remove_prefix(std::min(rest.find('\n') + 1, rest.size()));

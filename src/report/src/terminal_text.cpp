@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <flopmeter/core/text.h>
 #include <flopmeter/report/terminal_text.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 namespace flopmeter {
 namespace {
@@ -124,6 +126,26 @@ std::string padded(std::string_view text, std::size_t width) {
 std::string padded_left(std::string_view text, std::size_t width) {
   const std::string fitted = cut(text, width);
   return std::string(width - cells(fitted), ' ') + fitted;
+}
+
+std::vector<std::string> percents(std::span<const double> parts, std::optional<std::size_t> exact) {
+  std::vector<int> tenths;
+  std::vector<std::size_t> by_rest;
+  auto missing = std::lround(1000 * std::accumulate(parts.begin(), parts.end(), 0.0));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double value = 1000 * parts[i];
+    tenths.push_back(static_cast<int>(i == exact ? std::round(value) : std::floor(value)));
+    missing -= tenths.back();
+    if (i != exact) by_rest.push_back(i);
+  }
+  const auto rest = [&](std::size_t i) { return 1000 * parts[i] - tenths[i]; };
+  std::stable_sort(
+      by_rest.begin(), by_rest.end(), [&](auto a, auto b) { return rest(a) > rest(b); });
+  for (std::size_t i = 0; i < by_rest.size() && missing > 0; ++i, --missing) ++tenths[by_rest[i]];
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    texts.push_back(i == exact ? percent(parts[i]) : fixed(tenths[i] / 10.0, 1) + " %");
+  return texts;
 }
 
 std::string block_bar(double share, std::size_t width) {

@@ -44,6 +44,46 @@ std::string finding_number(const Diagnosis& diagnosis, const Cause& cause) {
   return cause == causes::useful ? "= MFU" : "";
 }
 
+std::string folded_name(std::size_t count) {
+  return "other, " + std::to_string(count) + (count == 1 ? " cause" : " causes");
+}
+
+struct BudgetRow {
+  std::string name;
+  double seconds = 0;
+  std::string note;
+};
+
+/// Causes that took time, largest first; the small ones share the last row.
+std::vector<BudgetRow> budget_rows(const Diagnosis& diagnosis) {
+  const TimeBudget& budget = diagnosis.budget;
+  std::vector<BudgetRow> rows;
+  double small = 0;
+  std::size_t folded = 0;
+  for (const BudgetLine& line : budget.lines) {
+    const double seconds = budget.seconds(line.cause);
+    if (budget.share(line.cause) < smallest_line && line.cause != causes::useful) {
+      small += seconds;
+      ++folded;
+      continue;
+    }
+    rows.push_back({std::string{line.cause.text}, seconds, finding_number(diagnosis, line.cause)});
+  }
+  if (folded > 0) rows.push_back({folded_name(folded), small, ""});
+  return rows;
+}
+
+/// The share of useful math is printed like MFU.
+std::vector<std::string> shares_text(const std::vector<BudgetRow>& rows, double total) {
+  std::vector<double> shares;
+  std::optional<std::size_t> useful;
+  for (const BudgetRow& row : rows) {
+    if (row.name == causes::useful.text) useful = shares.size();
+    shares.push_back(row.seconds / total);
+  }
+  return percents(shares, useful);
+}
+
 std::string budget_table(const Diagnosis& diagnosis) {
   constexpr std::size_t longest_bar = 24;
   constexpr std::size_t numbers = 46;  // cells of a row without name and bar
@@ -55,29 +95,17 @@ std::string budget_table(const Diagnosis& diagnosis) {
   const std::size_t bar = std::min(longest_bar, width - numbers - names);
   Table table{"llrrrl"};
   table.row({dim("where the time went"), "", dim("share"), dim("time"), dim("per step"), ""});
-  double small = 0;
-  std::size_t folded = 0;
   const double total = static_cast<double>(budget.total) / 1e9;
-  const double largest = budget.share(budget.lines.front().cause);
-  const auto row = [&](std::string_view name, double seconds, std::string note) {
-    table.row({cut(name, names),
-               accent(block_bar(seconds / total / largest, bar)),
-               percent(seconds / total),
-               seconds_text(seconds),
-               dim(seconds_text(per_step(diagnosis, seconds))),
-               std::move(note)});
-  };
-  for (const BudgetLine& line : budget.lines) {
-    const double seconds = budget.seconds(line.cause);
-    if (budget.share(line.cause) < smallest_line && line.cause != causes::useful) {
-      small += seconds;
-      ++folded;
-      continue;
-    }
-    row(line.cause.text, seconds, finding_number(diagnosis, line.cause));
+  const std::vector<BudgetRow> rows = budget_rows(diagnosis);
+  const std::vector<std::string> shares = shares_text(rows, total);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    table.row({cut(rows[i].name, names),
+               accent(block_bar(rows[i].seconds / rows.front().seconds, bar)),
+               shares[i],
+               seconds_text(rows[i].seconds),
+               dim(seconds_text(per_step(diagnosis, rows[i].seconds))),
+               rows[i].note});
   }
-  if (folded > 0)
-    row("other, " + std::to_string(folded) + (folded == 1 ? " cause" : " causes"), small, "");
   table.row({bold("train steps"),
              "",
              bold("100.0 %"),
@@ -117,7 +145,8 @@ std::string findings_text(const Diagnosis& diagnosis) {
     text += paragraph(
         below + "Evidence: ",
         printable(finding.evidence) +
-            (finding.confidence ? dim(" (confidence " + percent(*finding.confidence) + ")") : ""));
+            (finding.confidence ? dim(" (confidence " + fixed(100 * *finding.confidence, 0) + " %)")
+                                : ""));
     text += paragraph(below + "Try: ", printable(finding.recommendation));
   }
   return text;
@@ -170,6 +199,33 @@ std::string head_text(const Diagnosis& diagnosis) {
   return text + paragraph("", dim(facts)) + published_sources(diagnosis);
 }
 
+struct ChangeRow {
+  std::string name;
+  double before = 0;  ///< seconds of a mean step
+  double after = 0;
+};
+
+/// Causes, largest change first; those that are small in both runs share the last row.
+std::vector<ChangeRow> change_rows(const Diagnosis& before, const Diagnosis& after) {
+  const double least_before = smallest_line * per_step(before, before.totals.seconds);
+  const double least_after = smallest_line * per_step(after, after.totals.seconds);
+  std::vector<ChangeRow> rows;
+  ChangeRow small;
+  std::size_t folded = 0;
+  for (const Change& change : compare(before, after)) {
+    const bool is_small = change.before < least_before && change.after < least_after;
+    if (is_small && change.cause != causes::useful) {
+      small.before += change.before;
+      small.after += change.after;
+      small.name = folded_name(++folded);
+    } else {
+      rows.push_back({std::string{change.cause.text}, change.before, change.after});
+    }
+  }
+  if (folded > 0) rows.push_back(small);
+  return rows;
+}
+
 double per_token(const Diagnosis& diagnosis, double seconds) {
   return seconds / static_cast<double>(diagnosis.totals.tokens.amount);
 }
@@ -197,11 +253,11 @@ std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
   const double step_before = per_step(before, before.totals.seconds);
   const double step_after = per_step(after, after.totals.seconds);
   std::string text = bold("MFU " + mfu(before) + " -> " + mfu(after)) + "\n";
-  if (tokens) {
-    const double speedup =
-        per_token(before, before.totals.seconds) / per_token(after, after.totals.seconds);
-    text += bold(fixed(speedup, 2) + " x the tokens per second") + "\n";
-  }
+  const double speedup =
+      tokens ? per_token(before, before.totals.seconds) / per_token(after, after.totals.seconds)
+             : step_before / step_after;
+  text +=
+      bold(fixed(speedup, 2) + (tokens ? " x the tokens" : " x the steps") + " per second") + "\n";
   Table table{"lrrrrrr"};
   table.row({dim("time by cause"),
              dim("per step: before"),
@@ -211,6 +267,8 @@ std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
              dim(tokens ? "after" : ""),
              dim(tokens ? "change" : "")});
   const auto signed_text = [](double seconds) {
+    constexpr double least = 0.5e-9;  // that duration() shows
+    if (std::abs(seconds) < least) return seconds_text(0);
     const std::string shown = (seconds < 0 ? "-" : "+") + seconds_text(std::abs(seconds));
     return seconds < 0 ? better(shown) : worse(shown);
   };
@@ -227,8 +285,8 @@ std::string comparison_text(const Diagnosis& before, const Diagnosis& after) {
     }
     table.row(std::move(cells));
   };
-  for (const Change& change : compare(before, after))
-    row(std::string{change.cause.text}, change.before, change.after);
+  for (const ChangeRow& change : change_rows(before, after))
+    row(change.name, change.before, change.after);
   row(bold("step"), step_before, step_after);
   return text + "\n" + table.text();
 }

@@ -112,7 +112,7 @@ TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_sec
     EXPECT_TRUE(refresh());
     const std::vector<Finding> none;
     const auto lines =
-        draw_frame({follower_.run().metadata, follower_.totals(), none, 0}, {120, 40}, true);
+        draw_frame({follower_.run().metadata, follower_.totals(), none}, {120, 40}, true);
     fastest = std::min(
         fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     EXPECT_GT(lines.size(), 5U);

@@ -75,20 +75,20 @@ std::deque<StepRecord> newest_records(const std::string& path,
   }
 }
 
-/// Names of the runs in a directory, newest last, for a message; "" if there are none.
+/// Runs below a directory, those named by a stamp newest last, for a message; "" if there are none.
 std::string runs_below(const std::string& path) {
   namespace fs = std::filesystem;
-  constexpr std::size_t most_entries = 1000;
+  constexpr std::size_t most_entries = 10'000;
   constexpr std::size_t most_names = 10;
+  constexpr int deepest = 3;
   std::vector<std::string> names;
   std::error_code code;
-  fs::directory_iterator entry{path, code};
-  for (std::size_t i = 0; !code && i < most_entries && entry != fs::directory_iterator{};
+  fs::recursive_directory_iterator entry{path, fs::directory_options::skip_permission_denied, code};
+  for (std::size_t i = 0; !code && i < most_entries && entry != fs::recursive_directory_iterator{};
        entry.increment(code), ++i) {
-    std::error_code ignored;
-    if (!entry->is_symlink(ignored) &&
-        fs::exists(RunLayout{entry->path().string(), "", 0}.metadata(), ignored))
-      names.push_back(entry->path().string());
+    const std::string folder = entry->path().parent_path().string();
+    if (entry->path() == RunLayout{folder, "", 0}.metadata()) names.push_back(folder);
+    if (entry.depth() == deepest) entry.disable_recursion_pending();
   }
   std::sort(names.begin(), names.end());
   const std::size_t hidden = names.size() > most_names ? names.size() - most_names : 0;

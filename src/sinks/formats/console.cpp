@@ -101,7 +101,8 @@ class ConsoleSink final : public Sink {
     const auto dtype = static_cast<Dtype>(most - flops.begin());
     if (const auto peak = *most > 0 ? peaks.peak(dtype) : std::nullopt) {
       text += " | " + std::string{to_string(dtype)} + " peak " + si(peak->value) + "FLOP/s (" +
-              peaks.source.substr(0, peaks.source.find(" [")) + ")";
+              peaks.source.substr(0, std::min(peaks.source.find(" ["), peaks.source.find(" ("))) +
+              ")";
     }
     return text + " | records in " + run_.directory;
   }
@@ -143,7 +144,8 @@ class ConsoleSink final : public Sink {
     if (row.memory_gb) part(fixed(*row.memory_gb, 1) + " GiB");
     if (const std::string largest = overhead_text(row); !largest.empty()) part(largest);
     if (!row.bound.empty()) part(std::string{row.bound});
-    if (const auto left = totals_.remaining(planned)) part("ETA " + duration(*left));
+    if (const auto left = totals_.remaining(planned); left && left->value > 0)
+      part("ETA " + duration(*left));
     append_line(text, line);
     if (run_.breakdown) append_phases(text, row);
     if (color_) color_mfu(text);

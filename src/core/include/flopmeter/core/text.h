@@ -23,7 +23,7 @@ std::string si(double value);
 /// 1048576 as "1,048,576".
 std::string grouped(WideInt value);
 
-/// 0.413 as "41.3 %".
+/// 0.413 as "41.3 %", 0.00012 as "0.012 %".
 std::string percent(double ratio);
 
 /// "35.2 ms", "1.24 s", "2 h 05 min".

@@ -24,6 +24,7 @@ struct FrameContent {
   const LiveTotals& totals;
   const std::vector<Finding>& findings;  ///< largest first
   double now_unix = 0;
+  std::size_t finding_steps = 0;  ///< newest records that the findings are of; 0: not known
 };
 
 /// Lines of at most `columns` cells, at most `rows` of them.

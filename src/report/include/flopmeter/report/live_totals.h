@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveTotals: the newest steps of every rank, for a view that is drawn repeatedly.  About a
-// kilobyte per rank.
+// LiveTotals: the newest steps of every rank and all of them, for a view that is drawn repeatedly.
+// A few kilobytes per rank.
 #pragma once
 
 #include <flopmeter/core/step_record.h>
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -20,10 +21,12 @@ class RecentSteps {
  public:
   void add(const StepRecord& record);
   [[nodiscard]] StepTotals totals() const;
+  [[nodiscard]] const StepTotals& since_start() const { return since_start_; }
 
  private:
   StepTotals previous_;  ///< a full block of steps
   StepTotals current_;
+  StepTotals since_start_;
 };
 
 class LiveTotals {
@@ -35,8 +38,13 @@ class LiveTotals {
   Timeline timeline;  ///< of live_curves()
   std::map<int, RecentSteps> ranks;
 
-  /// All ranks together.
+  /// Set if records before the first one were not read.
+  bool is_cut = false;
+
+  /// The newest steps of all ranks together.
   [[nodiscard]] StepTotals all() const;
+  /// All steps of all ranks; empty if some were not read.
+  [[nodiscard]] std::optional<StepTotals> run() const;
 };
 
 /// Quantities that a live view can plot, in order of preference: the first with values is plotted.

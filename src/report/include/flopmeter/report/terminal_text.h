@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +24,11 @@ std::string cut(std::string_view text, std::size_t width);
 /// Cut, and filled with spaces on the right or, for numbers, on the left.
 std::string padded(std::string_view text, std::size_t width);
 std::string padded_left(std::string_view text, std::size_t width);
+
+/// Parts of a whole as percent; as printed they have the same sum, "100.0 %" for all of them.  The
+/// parts with the largest rest are rounded up.  The part at `exact` is printed as percent() does.
+std::vector<std::string> percents(std::span<const double> parts,
+                                  std::optional<std::size_t> exact = std::nullopt);
 
 /// `share` (0 to 1) of a bar `width` cells wide.
 std::string block_bar(double share, std::size_t width);
