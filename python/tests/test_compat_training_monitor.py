@@ -247,6 +247,8 @@ def test_lines_are_chinese_if_the_environment_is(tmp_path, train, capfd, monkeyp
     assert ("步骤 0: 使用profiler计算MFU" in printed.out, "不使用配置中的键" in printed.out) == (chinese, chinese)
     assert ("Step 0: MFU by profiler" in printed.out) == (not chinese)
     assert "FLOPMETER_LANG" not in printed.err
+    TrainingMonitor(str(tmp_path), {}).finish()
+    assert ("条记录，新记录追加在其后" in capfd.readouterr().err) == chinese
 
 
 def test_the_log_is_valid_json_even_with_nan_and_tensors(tmp_path):

@@ -14,13 +14,12 @@ from datetime import datetime
 from typing import Any
 
 from flopmeter.compat._estimate import reason
-from flopmeter.compat._language import print_line
+from flopmeter.compat._language import log_line, print_line
 from flopmeter.estimation import estimate
 from flopmeter.integrations.flagscale import FIRST_ROW
 from flopmeter.integrations.megatron_flags import monitor_options
 from flopmeter.integrations.megatron_loop import Loop, is_first_rank, memory_metrics
 from flopmeter.integrations.megatron_model import model_config
-from flopmeter.log import log_once
 
 _WAIT_SECONDS = 0.05  # for the writer thread, once per log interval
 
@@ -131,7 +130,7 @@ class PerfMonitorLogger:
             with open(os.path.join(self.log_dir, name), "a", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:  # a logger must not end the run
-            log_once(f"a log cannot be written: {reason(error)}")
+            log_line(f"a log cannot be written: {reason(error)}", f"无法写入日志：{reason(error)}")
 
     def _text(self, text: str) -> None:
         if self.log_format != "json":
@@ -248,7 +247,7 @@ class PerformanceMonitor:
             if wandb_writer is not None:
                 wandb_writer.log(values, iteration)
         except Exception as error:  # a logger must not end the run
-            log_once(f"a writer did not accept a row: {reason(error)}")
+            log_line(f"a writer did not accept a row: {reason(error)}", f"写入器未接受一行：{reason(error)}")
 
     def finish(self) -> None:
         """Write the remaining records."""

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flopmeter.log import log_once
+from flopmeter.compat._language import log_line
+
 
 _END = b"\n]\n"
 _LOCK_TRIES = 100  # one millisecond each: the training does not wait for a blocked writer
@@ -75,7 +76,7 @@ class JsonLog:
         if not isinstance(entries, list):
             renamed = self._path + ".old"
             os.replace(self._path, renamed)
-            log_once(f"{self._path} contained no JSON array and was renamed to {renamed}")
+            log_line(f"{self._path} contained no JSON array and was renamed to {renamed}", f"{self._path} 中没有JSON数组，已重命名为 {renamed}")
             os.close(self._fd)
             self._open()
             text, entries = b"", []
@@ -83,7 +84,10 @@ class JsonLog:
             os.pwrite(self._fd, b"[" + _END, 0)
             os.ftruncate(self._fd, 1 + len(_END))
             return
-        log_once(f"{self._path} holds {len(entries)} entries of an earlier run; new ones follow them")
+        log_line(
+            f"{self._path} holds {len(entries)} entries of an earlier run; new ones follow them",
+            f"{self._path} 含有先前运行的 {len(entries)} 条记录，新记录追加在其后",
+        )
         if not text.endswith(_END):
             kept = len(text[: text.rindex(b"]")].rstrip())
             os.pwrite(self._fd, _END, kept)
@@ -106,7 +110,7 @@ class JsonLog:
             self._give_up(error, end)
 
     def _give_up(self, error: OSError, end: int = -1) -> None:
-        log_once(f"{self._path} is not written: {error.strerror or error}")
+        log_line(f"{self._path} is not written: {error.strerror or error}", f"不写入 {self._path}：{error.strerror or error}")
         if end >= 0:
             try:
                 os.pwrite(self._fd, _END, end)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 
+from flopmeter.log import log_once
+
 
 def is_chinese() -> bool:
     """As the environment states it; the first variable that is set decides, as for a locale."""
@@ -15,3 +17,8 @@ def is_chinese() -> bool:
 def print_line(english: str, chinese: str) -> None:
     """Print a line."""
     print(chinese if is_chinese() else english)
+
+
+def log_line(english: str, chinese: str) -> None:
+    """Log a line to stderr, once."""
+    log_once(chinese if is_chinese() else english)

@@ -12,7 +12,6 @@ from flopmeter.torch.adapter import AdapterUnavailable, torch_adapter
 from flopmeter.batch import Batch, describe
 from flopmeter.monitor import Monitor
 from flopmeter.records import WandbWriter
-from flopmeter.log import log_once
 from flopmeter.options import make_options
 from flopmeter.ranks import initialized_distributed
 from flopmeter.torch import loaded_torch
@@ -20,7 +19,7 @@ from flopmeter.values import as_float
 from flopmeter.compat._config import find, usable
 from flopmeter.compat._estimate import as_number, calculate_mfu, estimated_flops, reason
 from flopmeter.compat._json_log import JsonLog
-from flopmeter.compat._language import print_line
+from flopmeter.compat._language import log_line, print_line
 from flopmeter.compat._measure import (
     _measure_flops_with_profiler,
     device_and_dtype,
@@ -141,7 +140,7 @@ class TrainingMonitor:
             try:
                 self._counter = torch_adapter().OpCounter()
             except (AdapterUnavailable, RuntimeError) as error:
-                log_once(f"FLOPs cannot be counted: {reason(error)}")
+                log_line(f"FLOPs cannot be counted: {reason(error)}", f"无法统计FLOPs：{reason(error)}")
         if self._monitor is not None and not self._batches:
             self._monitor.core.begin_phase("other")
         self._started = time.monotonic_ns()
@@ -198,7 +197,7 @@ class TrainingMonitor:
         try:
             return self._log_step(ended, step, epoch, [loss, grad_norm, learning_rate], attention_mask, skip_wandb)
         except Exception as error:  # a logger must not end the run
-            log_once(f"a step cannot be logged: {reason(error)}")
+            log_line(f"a step cannot be logged: {reason(error)}", f"无法记录步骤：{reason(error)}")
             self._batches = []
             if self._monitor is not None:
                 self._monitor.abandon_step()
@@ -283,7 +282,7 @@ class TrainingMonitor:
             train = {f"train/{name}": value for name, value in entry.items() if name != "step" and value is not None}
             self._wandb.log({**perf, **train}, entry["step"])
         except Exception as error:
-            log_once(f"W&B did not accept a step: {reason(error)}")
+            log_line(f"W&B did not accept a step: {reason(error)}", f"W&B未接受步骤：{reason(error)}")
 
     def finish(self) -> None:
         """Write the remaining entries."""
