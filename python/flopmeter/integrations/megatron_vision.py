@@ -9,8 +9,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-# Arguments that only one of FlagScale's programs has.
-_QWEN2_5, _QWEN3 = "vision_recompute_layer_steps", "vision_recompute_activations"
+# Arguments of one of FlagScale's programs; the one for Qwen3.5 also has that of Qwen3.
+_QWEN2_5, _QWEN3, _QWEN3_5 = "vision_recompute_layer_steps", "vision_recompute_activations", "vision_num_layers"
 _BRIDGE = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 
 
@@ -35,7 +35,7 @@ def _tower(args: Namespace) -> tuple[str, dict[str, Any]] | None:
         width = 3420 if args.num_layers in (28, 36) else 3456
         sizes = {"depth": 32, "hidden_size": 1280, "intermediate_size": width, "patch_size": 14, "window_size": 112}
         return "qwen2_5_vl", {**merge, **sizes, "fullatt_block_indexes": [7, 15, 23, 31]}
-    if not hasattr(args, _QWEN3):
+    if not hasattr(args, _QWEN3) or hasattr(args, _QWEN3_5):
         return None
     if (args.num_layers, args.hidden_size) == (36, 2560):
         sizes = {"depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "deepstack_visual_indexes": [5, 11, 17]}
