@@ -45,7 +45,8 @@ Result<std::optional<PeakTable>> with_peak(PeakTable table, Dtype dtype) {
   }
   return wrong("dtype",
                std::string{to_string(dtype)} + " has no known peak on " + table.device +
-                   (known.empty() ? "" : " (known: " + known + ")") + "; set --peak");
+                   (known.empty() ? "" : " (known: " + known + ")") +
+                   "; set --peak, or measure it with `flopmeter peak`");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ def estimate(
         known = ", ".join(peaks.peaks)
         raise ValueError(
             f"no {dtype} peak is published for {peaks.device}{f' (known: {known})' if known else ''}; "
-            "specify peak_tflops= or another dtype"
+            "specify peak_tflops= or another dtype, or measure it with `flopmeter peak`"
         )
     training = _flopmeter.Training(trainable, recompute, attention, forward_only, mtp)
     text = _flopmeter.estimate_json(
