@@ -142,6 +142,8 @@ def test_recompute_is_known_or_a_line_is_logged(start, tmp_path, capsys, more, r
     ("more", "expected"),
     [
         ({"reset_attention_mask": True}, "reset_attention_mask: attention is counted over whole sequences"),
+        ({"fp8": "hybrid", "fp8_wgrad": False}, "gradients of the weights count as fp8"),
+        ({"fp8": "hybrid", "fp8_output_proj": True}, "the LM head counts as bf16"),
         ({"sft": True}, "sft: attention is counted over whole sequences"),
         ({"perf_model_type": "llama"}, "--perf-model-type has no effect"),
     ],
@@ -171,6 +173,17 @@ def test_recipes_for_few_bits_apply_to_the_weights_of_the_layers(start, tmp_path
     narrow = parts["attention_projections"] + parts["mlp"]
     assert row["model_flops_by_dtype"] == ({"bf16": wide, dtype: narrow} if more else {"bf16": wide + narrow})
     assert row["hardware_flops_by_dtype"][dtype] >= narrow and sum(row["hardware_flops_by_dtype"].values()) == row["hardware_flops"]
+
+
+@pytest.mark.parametrize(("first", "last", "wide"), [(None, None, 2), (1, 0, 1), (3, 1, 4), (9, 9, 4)])
+def test_layers_that_a_recipe_leaves_in_bf16_count_there(start, tmp_path, first, last, wide):
+    layers = {"num_layers_at_start_in_bf16": first, "num_layers_at_end_in_bf16": last}
+    row = run(start, tmp_path, fp8="hybrid", first_last_layers_bf16=True, **layers)
+    parts = flopmeter.estimate(megatron.model_config(argparse.Namespace(**BASE)), seq_len=32)["flops"]
+    narrow = (parts["components"]["attention_projections"] + parts["components"]["mlp"]) * (4 - wide) // 4
+    expected = {"bf16": parts["model"] - narrow, "fp8": narrow}
+    assert row["model_flops_by_dtype"] == {dtype: flops for dtype, flops in expected.items() if flops}
+    assert sum(row["hardware_flops_by_dtype"].values()) == row["hardware_flops"]
 
 
 def test_a_second_start_finishes_the_first_monitor(start, tmp_path):

@@ -21,6 +21,11 @@ def needed(args: Namespace, name: str) -> int:
     return int(getattr(args, name))
 
 
+def low_dtype(args: Namespace) -> str | None:
+    """The dtype of a recipe for 8 or 4 bits; Megatron's parser has the formats e4m3, hybrid, and e2m1."""
+    return next((dtype for dtype in ("fp4", "fp8") if _get(args, dtype)), None)
+
+
 def _vocabulary(args: Namespace) -> int:
     """Megatron computes logits over the padded vocabulary, which it sets after its arguments are parsed."""
     if _get(args, "padded_vocab_size"):
@@ -165,7 +170,7 @@ def _text_config(args: Namespace) -> dict[str, Any]:
         "max_position_embeddings": int(_get(args, "max_position_embeddings", _get(args, "seq_length", 2048))),
         "tie_word_embeddings": not _get(args, "untie_embeddings_and_output_weights", False),
     }
-    if _needs_own_family(args, gated):
+    if _needs_own_family(args, gated) or _bf16_layers(args) and not (window or has_vision_tower(args)):
         if window:
             raise ValueError("window_size together with MLA, shared experts, MTP, output gates, delta nets, or a hybrid: no model of the catalog")
         return _own_family(args, layers, width, gated)
@@ -186,6 +191,14 @@ def _needs_own_family(args: Namespace, gated: bool) -> bool:
     mixed = ("attention_output_gate", "experimental_attention_variant", "moe_latent_size", "mtp_num_layers", "multi_latent_attention", "peft_type")
     experts = bool(_get(args, "num_experts", 0))
     return bool(_pattern(args)) or any(_get(args, name) for name in mixed) or experts and bool(not gated or _get(args, "moe_shared_expert_intermediate_size"))
+
+
+def _bf16_layers(args: Namespace) -> dict[str, Any]:
+    """The layers that an fp8 or fp4 recipe leaves in bf16, in the words of the arguments."""
+    if not _get(args, "first_last_layers_bf16", False) or not low_dtype(args):
+        return {}
+    counts = ("num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16")
+    return {"first_last_layers_bf16": True, **{name: int(_get(args, name, 1)) for name in counts}}
 
 
 def _linear_layers(args: Namespace, layers: int) -> list[int]:
@@ -215,6 +228,7 @@ def _own_family(args: Namespace, layers: int, width: int, gated: bool) -> dict[s
         "position_embedding_type": "rope",
         "untie_embeddings_and_output_weights": bool(_get(args, "untie_embeddings_and_output_weights", False)),
         "attention_output_gate": bool(_get(args, "attention_output_gate", False)),
+        **_bf16_layers(args),
     }
     if _get(args, "num_experts", 0):
         config |= {

@@ -92,4 +92,10 @@ DeltaNetBlock read_megatron_delta_net(const Config& config, std::int64_t hidden)
   return delta;
 }
 
+void read_megatron_wide_layers(const Config& config, ModelFacts& facts) {
+  if (!config.flag_or({"first_last_layers_bf16"}, false)) return;
+  facts.wide_first = config.count_or({"num_layers_at_start_in_bf16"}, 1);
+  facts.wide_last = config.count_or({"num_layers_at_end_in_bf16"}, 1);
+}
+
 }  // namespace flopmeter

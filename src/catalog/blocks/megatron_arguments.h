@@ -21,4 +21,7 @@ LatentAttention read_megatron_latent_attention(const Config& config, const Decod
 /// Gated delta net.
 DeltaNetBlock read_megatron_delta_net(const Config& config, std::int64_t hidden);
 
+/// Layers that fp8 and fp4 recipes leave in bf16.
+void read_megatron_wide_layers(const Config& config, ModelFacts& facts);
+
 }  // namespace flopmeter

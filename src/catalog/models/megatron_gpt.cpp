@@ -104,8 +104,10 @@ Model build(const Config& config) {
   const bool mixed = !sparse.empty() || config.has("mtp_num_layers") ||
                      config.has("linear_attention_pattern") ||
                      config.flag_or({"multi_latent_attention"}, false);
-  return mixed && config.status() ? build_mixed(config, decoder, sparse)
-                                  : build_decoder(config, decoder);
+  Model model = mixed && config.status() ? build_mixed(config, decoder, sparse)
+                                         : build_decoder(config, decoder);
+  read_megatron_wide_layers(config, model.facts);
+  return model;
 }
 
 constexpr std::array<std::string_view, 2> types = {"megatron", "megatron-gpt"};

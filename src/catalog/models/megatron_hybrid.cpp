@@ -119,6 +119,7 @@ Model build(const Config& config) {
             decoder.frame.tied);
   ModelFacts& facts = builder.model.facts;
   facts.hybrid = true;
+  read_megatron_wide_layers(config, facts);
   facts.scan_layers = std::count(spec.kinds.begin(), spec.kinds.end(), int{'M'});
   if (sparse) {
     facts.experts = spec.moe.experts;

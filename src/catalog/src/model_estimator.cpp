@@ -15,23 +15,30 @@ bool stays_wide(Component component) {
          component == Component::router || component == Component::lm_head;
 }
 
-std::uint64_t in_wide_dtype(const Breakdown& parts) {
+/// FLOPs of the parts to which a recipe applies.
+std::uint64_t in_narrow_dtype(const Breakdown& parts, bool with_recompute) {
   WideInt flops = 0;
   for (std::size_t i = 0; i < component_count; ++i) {
+    if (stays_wide(static_cast<Component>(i))) continue;
     const PartFlops& part = parts.parts[i];
-    if (stays_wide(static_cast<Component>(i))) flops += (part.forward + part.backward).value;
+    flops += (part.forward + part.backward).value;
+    if (with_recompute) flops += part.recompute.value;
   }
   return static_cast<std::uint64_t>(flops);
 }
 
-std::uint64_t in_narrow_dtype(const Breakdown& parts) {
-  WideInt flops = 0;
-  for (std::size_t i = 0; i < component_count; ++i) {
-    const PartFlops& part = parts.parts[i];
-    if (!stays_wide(static_cast<Component>(i)))
-      flops += (part.forward + part.backward + part.recompute).value;
+/// The model without the layers that stay in bf16.
+Model without_wide_layers(Model model) {
+  if (model.facts.wide_first == 0 && model.facts.wide_last == 0) return model;
+  const std::int64_t from = model.facts.wide_first;
+  const std::int64_t to = std::max(from, model.facts.layers - model.facts.wide_last);
+  for (LayerRun& run : model.runs) {
+    if (!run.numbered || run.mtp || run.stream != LayerRun::Stream::text) continue;
+    const std::int64_t end = std::min(run.first + run.count, to);
+    run.first = std::max(run.first, from);
+    run.count = std::max<std::int64_t>(0, end - run.first);
   }
-  return static_cast<std::uint64_t>(flops);
+  return model;
 }
 
 class ModelEstimator final : public FlopEstimator {
@@ -45,6 +52,7 @@ class ModelEstimator final : public FlopEstimator {
     for (LayerKind& kind : masked_.kinds) {
       for (Node& node : kind.nodes) node.attention.mask_tensor = true;
     }
+    narrow_ = without_wide_layers(model_);
   }
 
   [[nodiscard]] std::string_view convention() const override { return convention_.name; }
@@ -66,16 +74,7 @@ class ModelEstimator final : public FlopEstimator {
     const auto type = static_cast<std::size_t>(dtype_);
     flops.model[type] = static_cast<std::uint64_t>((*model).model_flops.value);
     flops.hardware[type] = static_cast<std::uint64_t>((*hardware).hardware_flops.value);
-    if (dtype_ == Dtype::fp8 || dtype_ == Dtype::fp4) {
-      const auto wide = static_cast<std::size_t>(Dtype::bf16);
-      flops.model[wide] = in_wide_dtype((*model).parts);
-      flops.model[type] -= flops.model[wide];
-      // The rest includes what fused attention recomputes.
-      const std::uint64_t narrow =
-          std::min(in_narrow_dtype((*hardware).parts), flops.hardware[type]);
-      flops.hardware[wide] = flops.hardware[type] - narrow;
-      flops.hardware[type] = narrow;
-    }
+    if (dtype_ == Dtype::fp8 || dtype_ == Dtype::fp4) split(flops, batch, request);
     flops.recompute = static_cast<std::uint64_t>((*hardware).recompute.value);
     if (!batch.images.empty())
       flops.visual_tokens = static_cast<std::int64_t>((*model).visual_tokens);
@@ -86,7 +85,26 @@ class ModelEstimator final : public FlopEstimator {
   }
 
  private:
+  /// Moves what a recipe leaves in bf16 there; `padded` has the batch that runs.
+  void split(FlopEstimate& flops, const Batch& batch, const EstimateRequest& padded) const {
+    EstimateRequest real = padded;
+    real.batch = batch;
+    const auto model = flopmeter::estimate(narrow_, real);
+    const auto hardware = flopmeter::estimate(narrow_, padded);
+    if (!model || !hardware) return;
+    const auto move = [&](auto& by_dtype, std::uint64_t narrow) {
+      std::uint64_t& all = by_dtype[static_cast<std::size_t>(dtype_)];
+      narrow = std::min(narrow, all);
+      by_dtype[static_cast<std::size_t>(Dtype::bf16)] = all - narrow;
+      all = narrow;
+    };
+    move(flops.model, in_narrow_dtype((*model).parts, false));
+    // The rest includes what fused attention recomputes.
+    move(flops.hardware, in_narrow_dtype((*hardware).parts, true));
+  }
+
   Model model_;
+  Model narrow_;  ///< the layers to which a recipe for 8 or 4 bits applies
   Model masked_;  ///< as implementations run it that do not use the mask: over all pairs
   Training training_;
   const Convention& convention_;

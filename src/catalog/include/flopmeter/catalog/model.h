@@ -167,6 +167,9 @@ struct ModelFacts {
   std::int64_t experts_active = 0;
   std::int64_t scan_layers = 0;  ///< layers with a state-space scan
   bool hybrid = false;           ///< layers of one mixer each
+  /// Layers at both ends that stay in bf16 under a recipe for 8 or 4 bits.
+  std::int64_t wide_first = 0;
+  std::int64_t wide_last = 0;
 };
 
 struct ParameterCounts {
