@@ -148,6 +148,7 @@ def test_hooks_count_the_images_of_an_iteration(tmp_path, capsys):
         ({"peft_type": "lora", "lora_target_modules": ["linear_q_proj"]}, "peft_type"),
         ({"freeze_ViT": False}, "vision tower"),
         ({"vision_pretraining": True}, "vision tower"),
+        ({"freeze_ViT": False, "vision_recompute_activations": False, "vision_num_layers": 27}, "vision tower"),
         ({"tokenizer_type": "BertWordPieceLowerCase"}, "BertWordPieceLowerCase"),
         ({**LATENT, "window_size": (16, 0)}, "window_size together with MLA"),
         ({"swiglu": False, "window_size": (16, 0), "window_attn_skip_freq": 2}, "window_attn_skip_freq without"),

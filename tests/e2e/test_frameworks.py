@@ -104,11 +104,27 @@ def test_a_resumed_loop_continues_megatrons_numbers(folder, here, core):
     assert [row["step"] for row in folder.records()] == [5, 6]
 
 
+@pytest.mark.parametrize("core", ("0.12", "main"))
+def test_skipped_iterations_keep_their_numbers(folder, here, core):
+    here(CORE=core, SKIPPED="2")
+    assert [row["step"] for row in folder.records()] == [1, 3, 4, 5, 6]
+
+
 def test_the_convention_is_the_one_of_the_figure(folder, here):
     here(FLOPMETER_CONVENTION="megatron")
     rows = folder.records()
     assert [row["model_flops"] for row in rows] == [model_flops(samples, "megatron") for samples in SAMPLES]
-    assert {row["convention"] for row in rows} == {"megatron"}
+    assert {(row["flops_source"], row["convention"]) for row in rows} == {("estimate", "megatron")}
+
+
+@pytest.mark.parametrize("convention", ["megatron", "model-v1"])
+def test_convention_megatron_is_the_figure_of_the_release(folder, here, convention):
+    errors = here(OTHER_FORMULA="1", FLOPMETER_CONVENTION=convention).err
+    own = convention == "megatron"
+    assert ("model FLOPs are those of Megatron's num_floating_point_operations()" in errors) == own
+    rows = folder.records()
+    assert [row["model_flops"] for row in rows] == [1000 * n if own else model_flops(n) for n in SAMPLES]
+    assert {(row["flops_source"], row["convention"]) for row in rows} == {("framework" if own else "estimate", convention)}
 
 
 def test_a_model_without_a_family_has_megatrons_own_figure(folder, here):
@@ -192,7 +208,7 @@ def test_bridges_callbacks_are_followed_by_ours(folder, callbacks):
     rows = folder.records()
     assert [(row["step"], row["samples"], row["model_flops"]) for row in rows] == [(i, 3, model_flops(3)) for i in (1, 2, 3, 4)]
     assert [row["loss"] for row in rows] == pytest.approx(printed(output, 1))
-    assert {row["grad_norm"] for row in rows} == {1.5}
+    assert {(row["grad_norm"], row["learning_rate"]) for row in rows} == {(1.5, 1e-3)}
     assert [row["tag"] for row in folder.records(tag=None)].count("evaluation") == 1
 
 

@@ -51,6 +51,12 @@ def _own_flops(config: Any) -> Any:
     return function and (lambda _args, samples: function(config, samples))
 
 
+def _learning_rate(optimizer: Any) -> Any:
+    """The rate that Bridge logs: of the last parameter group without a decoupled rate."""
+    groups = getattr(optimizer, "param_groups", ())
+    return next((group["lr"] for group in reversed(groups) if "lr" in group and not group.get("is_decoupled_lr")), None)
+
+
 class Callbacks:
     """One method per event of Bridge."""
 
@@ -65,7 +71,7 @@ class Callbacks:
     @guarded
     def on_train_start(self, context: Any) -> None:
         config = context.state.cfg
-        self._loop = Loop(_arguments(config), modules=context.model, own_flops=_own_flops(config))
+        self._loop = Loop(_arguments(config), modules=context.model, own_flops=_own_flops(config), own_convention="megatron-bridge")
 
     @guarded
     def on_train_step_start(self, context: Any) -> None:
@@ -75,7 +81,11 @@ class Callbacks:
     @guarded
     def on_train_step_end(self, context: Any) -> None:
         if self._loop is not None:
-            values = {"loss": loss_of(context.loss_dict), "grad_norm": context.grad_norm}
+            values = {
+                "loss": loss_of(context.loss_dict),
+                "grad_norm": context.grad_norm,
+                "learning_rate": _learning_rate(context.optimizer),
+            }
             known = {name: value for name, value in values.items() if on_host(value)}
             self._loop.end(int(context.state.train_state.step) + 1, getattr(context.state, "wandb_logger", None), known)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,16 +17,24 @@ from flopmeter.batch import Batch, describe
 from flopmeter.estimation import estimate
 from flopmeter.guard import describe_error, guarded
 from flopmeter.integrations.megatron_flags import MODEL_TYPE_REASON
-from flopmeter.integrations.megatron_model import model_config, needed, recompute_of, trainable_of
+from flopmeter.integrations.megatron_model import low_dtype, model_config, needed, recompute_of, trainable_of
 from flopmeter.integrations.megatron_vision import has_vision_tower
 from flopmeter.log import log_once
 from flopmeter.metrics import Window, total_metrics
 from flopmeter.models import find_model
 from flopmeter.monitor import Monitor, StepSource
+from flopmeter.options import make_options
 from flopmeter.values import as_count
 
 # Several documents per sequence; the arguments do not contain their lengths.
 _PACKED = ("reset_attention_mask", "sft", "rl_use_sequence_packing", "use_packed_sequence")
+
+# Arguments of fp8 and fp4 recipes, the value that counts, and what is recorded all the same.
+_RECIPES = {
+    "fp8_wgrad": (False, "fp8_wgrad is off: gradients of the weights count as fp8"),
+    "fp8_output_proj": (True, "fp8_output_proj: the LM head counts as bf16"),
+    "fp8_dot_product_attention": (True, "fp8_dot_product_attention: attention counts as bf16"),
+}
 
 
 def is_first_rank(args: argparse.Namespace) -> bool:
@@ -45,14 +54,13 @@ def _sizes(args: argparse.Namespace) -> dict[str, int]:
     layout = {ours: int(getattr(args, name, None) or 1) for ours, name in sizes.items()}
     world = int(getattr(args, "world_size", None) or os.environ.get("WORLD_SIZE") or 1)
     split = layout["tensor_parallel"] * layout["pipeline_parallel"] * layout["context_parallel"]
-    replicas = getattr(args, "data_parallel_size", None) or max(1, world // split)
-    return {"world_size": world, "data_parallel": int(replicas), **layout}
+    replicas = int(getattr(args, "data_parallel_size", None) or 0) * int(getattr(args, "gtp_weight_remat_size", None) or 1)
+    return {"world_size": world, "data_parallel": replicas or max(1, world // split), **layout}
 
 
 def _dtype(args: argparse.Namespace) -> str:
-    for low in ("fp4", "fp8"):
-        if getattr(args, low, None):
-            return low
+    if (low := low_dtype(args)) is not None:
+        return low
     return "bf16" if getattr(args, "bf16", False) else "fp16" if getattr(args, "fp16", False) else "fp32"
 
 
@@ -62,6 +70,8 @@ def _remarks(args: argparse.Namespace, recompute: str) -> list[str]:
     for name in _PACKED:
         if getattr(args, name, None):
             remarks.append(f"{name}: attention is counted over whole sequences, as Megatron does, not over the documents inside")
+    if low_dtype(args):
+        remarks += [line for name, (value, line) in _RECIPES.items() if getattr(args, name, None) is value]
     if (getattr(args, "perf_model_type", None) or "auto") != "auto":
         remarks.append(f"--perf-model-type has no effect: {MODEL_TYPE_REASON}")
     return remarks
@@ -126,7 +136,8 @@ class Loop:
     """One run of Megatron's loop.
 
     ``modules``: the chunks of the model, whose passes become phases; without them there are no phases.
-    ``own_flops(args, samples)``: Megatron's own figure, for models that the catalog has no family for.
+    ``own_flops(args, samples)``: Megatron's own figure, whose convention is ``own_convention``.  It replaces the catalog's if the
+    catalog has no family for the model, or if this convention is requested and the figures differ.
     ``more``: arguments of Monitor, which override those that follow from ``args``.
     """
 
@@ -135,6 +146,7 @@ class Loop:
         args: argparse.Namespace,
         modules: Sequence[Any] = (),
         own_flops: Callable[..., Any] | None = None,
+        own_convention: str = "megatron",
         **more: Any,
     ) -> None:
         self._args = args
@@ -144,14 +156,19 @@ class Loop:
         self._has_images = has_vision_tower(args)
         # The images are not in the arguments, and Megatron's own function does not know the tower: the operators are counted.
         counted = bool(modules) and self._has_images
-        model = None if counted else self._model(None if self._has_images else own_flops)
+        own_flops = None if self._has_images else own_flops
+        self._mtp = True if getattr(args, "mtp_num_layers", None) else None
+        model = None if counted else self._model(own_flops)
+        requested = more.get("convention") or make_options({}, more.get("config"), "").values()["convention"]
+        if model is not None and requested == own_convention and self._differs(model, own_convention, own_flops):
+            self._own_flops = own_flops
         if is_first_rank(args):
             for line in _remarks(args, remark):
                 log_once(line)
         arguments: dict[str, Any] = {
             "model": model,
-            "model_flops": "estimate" if model is not None else "count" if counted else "framework",
-            "mtp": True if getattr(args, "mtp_num_layers", None) else None,
+            "model_flops": "count" if counted else "estimate" if self._own_flops is None else "framework",
+            "mtp": self._mtp,
             "dtype": _dtype(args),
             "recompute": recompute,
             "trainable": trainable_of(args) if model is not None else None,
@@ -163,14 +180,14 @@ class Loop:
             **sizes,
         }
         if self._own_flops is not None:
-            arguments["convention"] = "megatron"
+            arguments["convention"] = own_convention
         if getattr(args, "rank", None) is not None:
             arguments["rank"] = args.rank
         self.monitor = Monitor(**{**arguments, **more})
         has_rows = self.monitor.rank == 0 and "wandb" in sys.modules  # the monitor's own
         self._wandb = more.get("wandb") is not False and not has_rows
         self._world, self._replicas, self._config = sizes["world_size"], sizes["data_parallel"], model
-        self._mtp, self._convention = arguments["mtp"], str(self.monitor.options["convention"])
+        self._convention = str(self.monitor.options["convention"])
         of_a_replica = int(getattr(args, "global_batch_size", None) or 0) // sizes["data_parallel"]
         self._size = int(getattr(args, "micro_batch_size", None) or of_a_replica or 1)
         self._tokens = self._size * int(getattr(args, "seq_length", None) or 0) or None
@@ -196,6 +213,18 @@ class Loop:
             return None
         return config
 
+    def _differs(self, model: dict[str, Any], convention: str, own_flops: Callable[..., Any] | None) -> bool:
+        """Whether the function of this release has another figure for a sample than the catalog."""
+        if own_flops is None or (own := self._call(own_flops, 1)) is None:
+            return False
+        trainable, length = trainable_of(self._args), int(self._args.seq_length)
+        ours = estimate(model, seq_len=length, convention=convention, mtp=self._mtp, trainable=trainable)["flops"]["model"]
+        if math.isclose(own, ours, rel_tol=1e-12):  # Megatron rounds: it computes in floating point
+            return False
+        if is_first_rank(self._args):
+            log_once(f"model FLOPs are those of Megatron's num_floating_point_operations(): {own / ours:.4f} of the catalog's")
+        return True
+
     def _count(self) -> int:
         """Micro-batches of this iteration: their number grows if the batch is ramped up."""
         calculator = sys.modules.get("megatron.core.num_microbatches_calculator")
@@ -213,7 +242,7 @@ class Loop:
         """Iteration number ``iteration``, counted from 1, begins; ``image_grid_thw``: the images of all its micro-batches."""
         self._iteration, count = iteration, self._count()
         self._samples = count * self._size
-        flops = self._share(self._framework_flops(self._samples * self._replicas)) if self._own_flops else None
+        flops = self._share(self._framework_flops(self._samples * self._replicas))
         if self._has_images and self._config is not None and image_grid_thw is None and is_first_rank(self._args):
             log_once("the images of a batch are not known: one of 576 visual tokens is assumed per sample")
         self.monitor.begin_step(samples=self._size, tokens=self._tokens, flops=flops, step=iteration, image_grid_thw=image_grid_thw)
@@ -221,14 +250,18 @@ class Loop:
         for _ in range(count - 1):
             self.monitor.core.micro_batch(batch)
 
-    def _framework_flops(self, samples: int, *lengths: float) -> int | None:
-        """Megatron's own figure for a global batch.  Its function changes the arguments that it gets."""
+    def _call(self, own_flops: Callable[..., Any], samples: int, *lengths: float) -> int | None:
+        """Megatron's own figure for this number of samples.  Its function changes the arguments that it gets."""
         try:
-            return int(self._own_flops(copy.copy(self._args), samples, *lengths))  # type: ignore[misc]
+            return int(own_flops(copy.copy(self._args), samples, *lengths))
         except Exception as error:  # Megatron's own code
             if is_first_rank(self._args):
-                log_once(f"Megatron's num_floating_point_operations() failed: {describe_error(error)}; FLOPs and MFU are empty")
+                log_once(f"Megatron's num_floating_point_operations() failed: {describe_error(error)}; its figure is missing")
             return None
+
+    def _framework_flops(self, samples: int, *lengths: float) -> int | None:
+        """Megatron's own figure for a global batch, if it is the one to record."""
+        return None if self._own_flops is None else self._call(self._own_flops, samples, *lengths)
 
     def _share(self, flops: int | None) -> int | None:
         """This rank's part of the FLOPs of a global batch; the parts of all ranks sum to the whole."""

@@ -80,7 +80,8 @@ class _Training:
             return
         if iteration is None:
             args = self._module.get_args()
-            iteration = int(getattr(args, "iteration", 0) or 0) + self._iterations
+            counted = int(getattr(args, "iteration", 0) or 0) + self._iterations
+            iteration = int(getattr(args, "curr_iteration", counted))  # it includes iterations that Megatron skipped
         self._iterations += 1
         if self._open is not None:  # it was not logged: Megatron left it
             loop.abandon()

@@ -64,9 +64,9 @@ def train(manager):
     optimizer = torch.optim.AdamW(model[0].parameters(), lr=1e-3)
     state = SimpleNamespace(cfg=configuration(), train_state=SimpleNamespace(step=0))
 
-    def fire(event, **more):
+    def fire(event, loss_dict=None, grad_norm=None):
         if manager is not None:
-            manager.fire(event, SimpleNamespace(state=state, model=model, loss_dict=None, grad_norm=None, **more) if not more else more["context"])
+            manager.fire(event, SimpleNamespace(state=state, model=model, optimizer=optimizer, loss_dict=loss_dict, grad_norm=grad_norm))
 
     fire("on_train_start")
     while state.train_state.step < 4:
@@ -77,7 +77,7 @@ def train(manager):
         optimizer.step()
         optimizer.zero_grad()
         print(state.train_state.step, loss.item().hex())
-        fire("on_train_step_end", context=SimpleNamespace(state=state, model=model, loss_dict={"lm loss": loss.detach()}, grad_norm=1.5))
+        fire("on_train_step_end", {"lm loss": loss.detach()}, 1.5)
         state.train_state.step += 1
         if state.train_state.step == 2:
             fire("on_eval_start")

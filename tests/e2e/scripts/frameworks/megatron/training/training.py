@@ -2,8 +2,9 @@
 """A training loop of the shape of Megatron's: the functions that flopmeter wraps, with the signatures of four core releases.
 
 CORE: the release; GONE=training_log: this function is missing; BROKEN: get_args() raises for others than the loop; PACKED: each
-micro-batch holds three sequences with documents of 7 and 4 tokens; NO_FAMILY: a model that the catalog does not have; FLAGSCALE: the
-loop calls the hooks of FlagScale, whose folder this is.
+micro-batch holds three sequences with documents of 7 and 4 tokens; NO_FAMILY: a model that the catalog does not have; OTHER_FORMULA:
+the release has another figure than the catalog; SKIPPED: the iteration that the loop skips; FLAGSCALE: the loop calls the hooks of
+FlagScale, whose folder this is.
 """
 
 import argparse
@@ -62,7 +63,10 @@ def get_args():
 
 def num_floating_point_operations(args, batch_size, seqlen_squared_sum_in_batch=None, total_real_tokens_in_batch=None):
     args.num_query_groups = args.num_attention_heads  # Megatron's own function changes its arguments
-    return 1000.0 * batch_size + (seqlen_squared_sum_in_batch or 0) + (total_real_tokens_in_batch or 0)
+    if os.environ.get("NO_FAMILY") or os.environ.get("OTHER_FORMULA"):
+        return 1000.0 * batch_size + (seqlen_squared_sum_in_batch or 0) + (total_real_tokens_in_batch or 0)
+    tokens, width = batch_size * args.seq_length, args.hidden_size
+    return 6.0 * tokens * (args.num_layers * width * (12 * width + args.seq_length) + width * args.padded_vocab_size)
 
 
 def _step(model, optimizer):
@@ -147,6 +151,10 @@ def train(
     callback = initialize_perf_monitor(args)
     while iteration < args.train_iters:
         update_num_microbatches(iteration)
+        if iteration + 1 == int(os.environ.get("SKIPPED", "0")):
+            iteration += 1
+            continue
+        args.curr_iteration = iteration
         if callback is not None:
             perf_monitor_start_iteration(iteration)
         loss_dict, grad_norm = _call_step(model, optimizer, iteration)
