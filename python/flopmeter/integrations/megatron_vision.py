@@ -30,6 +30,7 @@ def _tower(args: Namespace) -> tuple[str, dict[str, Any]] | None:
     """The family and the sizes of the tower; None if it is unknown."""
     if not hasattr(args, "freeze_ViT"):
         return _tower_of_bridge(args)
+    sizes: dict[str, Any]
     merge = {"spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": int(args.hidden_size), "num_heads": 16}
     if hasattr(args, _QWEN2_5):
         width = 3420 if args.num_layers in (28, 36) else 3456
