@@ -19,8 +19,7 @@ constexpr At depthwise{.stride = 4, .padding = 5, .dilation = 6, .channelwise = 
 constexpr At quantized{.weight = 3, .stride = 7, .padding = 8, .dilation = 9, .groups = 10};
 constexpr At quantized_binary{.weight = 3, .stride = 8, .padding = 9, .dilation = 10, .groups = 11};
 
-/// input, weight, kernel size: torch's own algorithms also take an input without a batch, which has
-/// no cost here.
+/// input, weight, kernel size.  These operators also take an input without a batch: unsupported.
 template <At at>
 constexpr OpRule own_rule(std::string_view name) {
   OpRule rule = convolution_rule<at>(name);
