@@ -283,23 +283,23 @@ def _count_recomputation(compiler: Any) -> Any:
     a backward graph that recomputes is counted by its calls."""
 
     @functools.wraps(compiler)
-    def compile_backward(gm: Any, example_inputs: Any) -> Any:
+    def compile_backward(gm: Any, *args: Any, **kwargs: Any) -> Any:
         calls = None
         try:
             calls = calls_of(from_fx(gm), backward=True)
         except Exception as error:
             log_once(f"recomputation in a compiled graph counts as backward: {describe_error(error)}")
-        compiled = compiler(gm, example_inputs)
+        compiled = compiler(gm, *args, **kwargs)
         if calls is None or all(row[4] != _RECOMPUTE for row in calls["rows"]):
             return compiled
         counter, is_boxed = GraphCounter(calls), hasattr(compiled, "_boxed_call")
 
-        def run(*args: Any) -> Any:
+        def run(*inputs: Any) -> Any:
             if not _flopmeter.begin_call(True):
-                return compiled(*args)
+                return compiled(*inputs)
             try:
-                found = counter.constant or counter.calls_for(args[0] if is_boxed else args)
-                result = compiled(*args)
+                found = counter.constant or counter.calls_for(inputs[0] if is_boxed else inputs)
+                result = compiled(*inputs)
             finally:
                 _flopmeter.end_call()
             found.count()
