@@ -134,5 +134,5 @@ def test_json_has_the_latest_figures(flopmeter, directory):
 
 def test_directory_that_is_none_is_one_line(flopmeter):
     done = flopmeter("watch", "/nowhere/at/all", check=False)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "cannot read the run directory" in done.stderr and done.stderr.count("\n") == 1
