@@ -109,6 +109,30 @@ VARIANTS = {
     "read_print": Loop("print(loss) every step", {"item_every": 1, "read": "print"}),
     "read_check": Loop("a check for NaN every step", {"item_every": 1, "read": "check"}),
     "synchronize": Loop("torch.accelerator.synchronize() every step", {"item_every": 1, "read": "synchronize"}),
+    "read_early": Loop("loss.item() before backward", {"item_every": 1, "read_early": True}),
+    "own_to_copy": Loop(
+        "loss.cpu() every step, by an operator of the backend", {"item_every": 1, "read": "cpu", "own_to_copy": 1}
+    ),
+    "loss_outside": Loop("the loss is computed after the model", {"loss_outside": True, "vocabulary": 32768}),
+    "loss_outside_ddp": Loop(
+        "the same in DDP over a slow network",
+        {"loss_outside": True, "ddp": True, "network_gbs": 8.0},
+        {"network_gbs": 200.0},
+        "communication",
+    ),
+    "loss_outside_accumulate": Loop(
+        "the same with gradient accumulation", {"loss_outside": True, "accumulate": 3, "vocabulary": 32768}
+    ),
+    "fused_optimizer": Loop("a fused optimizer", {"optimizer": "fused"}),
+    "single_optimizer": Loop("an optimizer that handles one tensor after the other", {"optimizer": "single"}),
+    "capturable_optimizer": Loop("an optimizer that a graph can capture", {"optimizer": "capturable"}),
+    "sgd": Loop("SGD with momentum", {"optimizer": "SGD"}),
+    "slow_prefetch": Loop(
+        "copies on a side stream that take longer than a step",
+        {"features": "prefetch", "pinned_gbs": 0.12},
+        {"pinned_gbs": 24.0},
+        "host_to_device",
+    ),
     "clip_device": Loop("gradient clipping that stays on the device", {"clip": "device"}),
     "amp": Loop("autocast and GradScaler", {"amp": True, "dtype": "float32"}, finding="optimizer"),
     "ema": Loop("a moving average of the parameters", {"ema": True}),
@@ -138,6 +162,18 @@ VARIANTS = {
     ),
     "ddp_clip_item": Loop("DDP with clipping that reads the norm", {"ddp": True, "network_gbs": 200.0, "clip": "item"}),
     "no_pool": Loop("a device without a pool of streams", {"stream_pool": 0}),
+    "busy_pool": Loop("a pool of streams on which others work", {"busy_pool_streams": 32}),
+    "early_events": Loop(
+        "events that an idle stream reaches immediately", {"event_latency": 0, "item_every": 1}
+    ),
+    "coarse_events": Loop("events with a resolution of 1 us", {"event_resolution_us": 1.0, "item_every": 1}),
+    "queued_events": Loop("events that take a place in the launch queue", {"events_in_queue": 1}),
+    "no_delay_kernel": Loop(
+        "a tiny model on a device without a delay kernel",
+        {"delay_kernel": 0, **SMALL},
+        {"graph": True},
+        "launch_overhead",
+    ),
     "no_capture_state": Loop("a device that does not report captures", {"capture_state": 0}),
     "slow_launch": Loop("launches that take 30 us to reach the device", {"launch_us": 30, "item_every": 1}),
     "short_queue": Loop("a launch queue of 64", {"queue_depth": 64}),
@@ -151,7 +187,7 @@ ALL_LOOPS = {**LOOPS, **VARIANTS}
 TINY = {"layers": 2, "width": 32, "heads": 2, "vocabulary": 64, "rows": 2, "length": 16, "dtype": "float32"}
 
 
-def run(name, steps=20, wrap=None, fixed=False, values=False, device="simgpu", in_step=nullcontext, **changes):
+def run(name, steps=20, wrap=None, fixed=False, values=False, device=simgpu.NAME, in_step=nullcontext, **changes):
     """Runs loop `name` and returns its Truth; with `values` a tiny model computes real losses (`truth.losses`).
 
     `wrap(model, optimizer, loader)` returns the loader to iterate, and each step runs in a context that `in_step()`

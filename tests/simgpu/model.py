@@ -43,7 +43,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Returns the loss. Padding positions have label -100."""
+    """Returns the loss, or the logits if there are no labels. Padding positions have label -100."""
 
     def __init__(self, layers, width, heads, vocabulary, length, fused=True):
         super().__init__()
@@ -53,11 +53,15 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
 
-    def forward(self, input_ids, labels, attention_mask=None, features=None):
+    def forward(self, input_ids, labels=None, attention_mask=None, features=None):
         x = self.tokens(input_ids) + self.positions[: input_ids.shape[1]]
         if features is not None:
             x = x + features
         for block in self.blocks:
             x = block(x)
         logits = self.head(self.norm(x))
-        return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=-100)
+        return logits if labels is None else loss_of(logits, labels)
+
+
+def loss_of(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=-100)

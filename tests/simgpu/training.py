@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from simgpu import mark
+from simgpu import COLLECTIVES, NAME, mark
 from torch.utils.data import DataLoader, Dataset
 
-from model import GPT
+from model import GPT, loss_of
 
 
 @dataclass
@@ -27,8 +27,10 @@ class Options:
     length: int = 1024
     dtype: str = "bfloat16"
     fused: bool = True
+    loss_outside: bool = False  # the model returns logits
     item_every: int = 0
     read: str = "item"  # how the loss is read then: "item", "list", "cpu", "print", "check", "synchronize"
+    read_early: bool = False  # before backward
     clip: str = ""  # "item": reads the norm on the host; "device": does not
     loop_seconds: float = 0.0  # of the loop's own code
     loader_seconds: float = 0.0  # that loading a batch takes on the training thread
@@ -41,6 +43,7 @@ class Options:
     amp: bool = False  # autocast and GradScaler
     ema: bool = False  # a moving average of the parameters
     optimizers: int = 1
+    optimizer: str = ""  # AdamW with "fused" kernels, one kernel per tensor ("single"), "capturable"; or "SGD"
     padding: float = 0.0  # share of each row
     evaluate_every: int = 0
     checkpoint_every: int = 0
@@ -117,15 +120,20 @@ class Prefetcher:
 class EagerStep:
     """Forward and backward of one micro-batch, launch by launch."""
 
-    def __init__(self, model, accumulate, scaler=None):
-        self.model, self.accumulate, self.scaler = model, accumulate, scaler
+    def __init__(self, model, options, scaler=None):
+        self.model, self.options, self.scaler = model, options, scaler
 
     def __call__(self, batch):
         mark("forward")
-        with torch.autocast("simgpu", torch.bfloat16) if self.scaler else contextlib.nullcontext():
-            loss = self.model(**batch)
+        with torch.autocast(NAME, torch.bfloat16) if self.scaler else contextlib.nullcontext():
+            if self.options.loss_outside:
+                loss = loss_of(self.model(batch["input_ids"]), batch["labels"])
+            else:
+                loss = self.model(**batch)
+        if self.options.read_early:
+            read_loss(loss, self.options.read)
         mark("backward")
-        scaled = loss / self.accumulate if self.accumulate > 1 else loss
+        scaled = loss / self.options.accumulate if self.options.accumulate > 1 else loss
         (self.scaler.scale(scaled) if self.scaler else scaled).backward()
         return loss.detach()
 
@@ -135,15 +143,16 @@ class GraphStep:
 
     def __init__(self, model, batch):
         self.inputs = {name: tensor.clone() for name, tensor in batch.items()}
-        side = torch.simgpu.Stream()
-        side.wait_stream(torch.simgpu.current_stream())
+        device = torch.get_device_module(NAME)
+        side = device.Stream()
+        side.wait_stream(device.current_stream())
         with side:  # gradients get their memory
             model(**self.inputs).backward()
-        torch.simgpu.current_stream().wait_stream(side)
+        device.current_stream().wait_stream(side)
         for parameter in model.parameters():
             parameter.grad.zero_()
-        self.graph = torch.simgpu.CUDAGraph()
-        with torch.simgpu.graph(self.graph):
+        self.graph = device.CUDAGraph()
+        with device.graph(self.graph):
             for parameter in model.parameters():
                 parameter.grad.zero_()
             self.loss = model(**self.inputs)
@@ -175,9 +184,9 @@ def data_parallel(model, options):
         yield model
         return
     alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
-    dist.init_process_group("cpu:gloo,simgpu:simccl", **alone)
+    dist.init_process_group(f"cpu:gloo,{NAME}:{COLLECTIVES}", **alone)
     if options.fsdp:
-        mesh = dist.device_mesh.init_device_mesh("simgpu", (dist.get_world_size(),))
+        mesh = dist.device_mesh.init_device_mesh(NAME, (dist.get_world_size(),))
         for part in (*model.blocks, model):
             dist.fsdp.fully_shard(part, mesh=mesh)
     try:
@@ -221,14 +230,21 @@ def read_loss(loss, how):
         torch.accelerator.synchronize()
 
 
+def make_optimizer(parameters, kind):
+    if kind == "SGD":
+        return torch.optim.SGD(parameters, lr=1e-3, momentum=0.9)
+    how = {"single": {"foreach": False}, "": {}}.get(kind, {kind: True})
+    return torch.optim.AdamW(parameters, lr=1e-3, **how)
+
+
 class Optimizers:
     """One optimizer or two, with a GradScaler or without, and a moving average of the parameters on request."""
 
     def __init__(self, model, options):
         parameters = list(model.parameters())
         groups = [parameters[part :: options.optimizers] for part in range(options.optimizers)]
-        self.all = [torch.optim.AdamW(group, lr=1e-3) for group in groups]
-        self.scaler = torch.amp.GradScaler("simgpu") if options.amp else None
+        self.all = [make_optimizer(group, options.optimizer) for group in groups]
+        self.scaler = torch.amp.GradScaler(NAME) if options.amp else None
         if self.scaler:
             self.all[0].register_step_pre_hook(lambda *_: mark("optimizer"))
         self.parameters = parameters
@@ -316,7 +332,7 @@ def update(model, optimizer, options):
         optimizer.zero_grad()
 
 
-def train(options, steps, wrap=None, device="simgpu", in_step=contextlib.nullcontext):
+def train(options, steps, wrap=None, device=NAME, in_step=contextlib.nullcontext):
     """Trains and returns the losses as tensors of the device.  Each step runs in `with in_step():`."""
     base = make_model(options, device)
     with data_parallel(base, options) as model:
@@ -327,7 +343,7 @@ def train(options, steps, wrap=None, device="simgpu", in_step=contextlib.nullcon
         batches = iter(wrap(model, optimizer.all[0], loader) if wrap else loader)
         for _ in range(options.skip):
             next(batches)
-        run_step = EagerStep(model, options.accumulate, optimizer.scaler)
+        run_step = EagerStep(model, options, optimizer.scaler)
         if options.graph:
             run_step = GraphStep(model, to_device(next(batches), device))
         if options.features == "prefetch":
@@ -342,7 +358,7 @@ def train(options, steps, wrap=None, device="simgpu", in_step=contextlib.nullcon
                         loss = run_step(batch)
                 update(base, optimizer, options)
                 losses.append(loss)
-                if options.item_every and step % options.item_every == 0:
+                if options.item_every and step % options.item_every == 0 and not options.read_early:
                     read_loss(loss, options.read)
                 if options.loop_seconds:
                     time.sleep(options.loop_seconds)

@@ -11,6 +11,7 @@ from .build import load_extension
 _C = load_extension()
 
 from . import device_module  # noqa: E402  (registers torch.simgpu, needs _C)
+from .device_module import COLLECTIVES, NAME  # noqa: E402
 from .truth import Truth  # noqa: E402
 
 
@@ -49,4 +50,4 @@ def counters():
 
 
 configure(**json.loads(os.environ.get("SIMGPU_SETTINGS", "{}")))
-__all__ = ["Truth", "configure", "counters", "device_module", "mark", "reset", "settings", "truth", "torch"]
+__all__ = ["COLLECTIVES", "NAME", "Truth", "configure", "counters", "device_module", "mark", "reset", "settings", "truth", "torch"]

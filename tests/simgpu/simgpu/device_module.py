@@ -2,6 +2,7 @@
 """The module `torch.simgpu`, with the names that torch and training scripts expect of a device module."""
 
 import contextlib
+import os
 import sys
 import types
 
@@ -9,6 +10,8 @@ import torch
 
 from . import _C
 
+NAME = os.environ.get("SIMGPU_NAME", "simgpu")
+COLLECTIVES = os.environ.get("SIMGPU_COLLECTIVES", "simccl")
 
 
 class CUDAGraph(_C.Graph):
@@ -43,7 +46,7 @@ def current_device():
 
 
 def set_device(device):
-    if torch.device("simgpu", device if isinstance(device, int) else torch.device(device).index or 0).index:
+    if torch.device(NAME, device if isinstance(device, int) else torch.device(device).index or 0).index:
         raise RuntimeError("simgpu: there is one device, simgpu:0")
 
 
@@ -62,7 +65,7 @@ def synchronize(device=None):
 
 
 def current_stream(device=None):
-    return torch.accelerator.current_stream("simgpu")
+    return torch.accelerator.current_stream(NAME)
 
 
 def default_stream(device=None):
@@ -79,11 +82,11 @@ def stream(stream):
 
 
 def Stream(device=None, priority=0):
-    return torch.Stream("simgpu", priority=priority)
+    return torch.Stream(NAME, priority=priority)
 
 
 def Event(enable_timing=False, blocking=False, interprocess=False):
-    return torch.Event("simgpu", enable_timing=enable_timing)
+    return torch.Event(NAME, enable_timing=enable_timing)
 
 
 @contextlib.contextmanager
@@ -109,31 +112,31 @@ def empty_cache():
 
 
 def memory_stats(device=None):
-    return torch.accelerator.memory.memory_stats("simgpu")
+    return torch.accelerator.memory.memory_stats(NAME)
 
 
 def memory_allocated(device=None):
-    return torch.accelerator.memory.memory_allocated("simgpu")
+    return torch.accelerator.memory.memory_allocated(NAME)
 
 
 def max_memory_allocated(device=None):
-    return torch.accelerator.memory.max_memory_allocated("simgpu")
+    return torch.accelerator.memory.max_memory_allocated(NAME)
 
 
 def memory_reserved(device=None):
-    return torch.accelerator.memory.memory_reserved("simgpu")
+    return torch.accelerator.memory.memory_reserved(NAME)
 
 
 def max_memory_reserved(device=None):
-    return torch.accelerator.memory.max_memory_reserved("simgpu")
+    return torch.accelerator.memory.max_memory_reserved(NAME)
 
 
 def reset_peak_memory_stats(device=None):
-    torch.accelerator.memory.reset_peak_memory_stats("simgpu")
+    torch.accelerator.memory.reset_peak_memory_stats(NAME)
 
 
 def mem_get_info(device=None):
-    return torch.accelerator.memory.get_memory_info("simgpu")
+    return torch.accelerator.memory.get_memory_info(NAME)
 
 
 def get_amp_supported_dtype():
@@ -155,14 +158,22 @@ def set_rng_state(state, device=None):
     torch.set_rng_state(state)
 
 
+def _find_delay_kernel(name):
+    if name == "_sleep" and _C.get("delay_kernel"):
+        return _sleep
+    raise AttributeError(f"torch.{NAME} has no {name}")
+
+
 def _register():
-    torch.utils.rename_privateuse1_backend("simgpu")
-    module = types.ModuleType("torch.simgpu")
+    torch.utils.rename_privateuse1_backend(NAME)
+    module = types.ModuleType(f"torch.{NAME}")
+    hidden = ("_register", "_sleep", "_find_delay_kernel", "_C", "torch", "sys", "os", "types", "contextlib")
     for name, value in list(globals().items()):
-        if not name.startswith("__") and name not in ("_register", "_C", "torch", "sys", "types", "contextlib"):
+        if not name.startswith("__") and name not in hidden:
             setattr(module, name, value)
-    torch._register_device_module("simgpu", module)
-    sys.modules["torch.simgpu"] = module
+    module.__getattr__ = _find_delay_kernel
+    torch._register_device_module(NAME, module)
+    sys.modules[f"torch.{NAME}"] = module
     torch.utils.generate_methods_for_privateuse1_backend(unsupported_dtype=[torch.quint8])
 
 
@@ -170,12 +181,12 @@ _register()
 
 
 def _make_backend(store, rank, size, timeout):
-    """The c10d backend `simccl`; Gloo carries values and times between processes."""
+    """The c10d backend; Gloo carries values and times between processes."""
     from torch.distributed import PrefixStore, ProcessGroupGloo
 
-    gloo = ProcessGroupGloo(PrefixStore("simccl", store), rank, size, timeout) if size > 1 else None
+    gloo = ProcessGroupGloo(PrefixStore(COLLECTIVES, store), rank, size, timeout) if size > 1 else None
     return _C.make_backend(rank, size, gloo)
 
 
 if torch.distributed.is_available():
-    torch.distributed.Backend.register_backend("simccl", _make_backend, devices=["simgpu"])
+    torch.distributed.Backend.register_backend(COLLECTIVES, _make_backend, devices=[NAME])

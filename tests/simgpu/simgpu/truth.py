@@ -46,6 +46,7 @@ class Step(Activity):
     flops: float = 0.0  # executed in matmuls
     ideal_seconds: float = 0.0  # of these FLOPs at the peak of their dtype
     launches: int = 0
+    kernels: dict = field(default_factory=dict)  # seconds of "matmul", "memory", and "optimizer" kernels
     lag: float = 0.0  # device time minus host time at the step's end
 
     @property
@@ -96,6 +97,9 @@ class Truth:
             step.launches += 1
             step.flops += kernel.flops
             step.ideal_seconds += kernel.ideal_ns / 1e9
+            if kernel.kind == "kernel":
+                part = "optimizer" if mark.name == "optimizer" else "matmul" if kernel.flops else "memory"
+                step.kernels[part] = step.kernels.get(part, 0.0) + (kernel.end - kernel.start) / 1e9
         for call in self.calls:
             if call.name in SYNCHRONIZATIONS and mark.host <= call.begin < following.host:
                 step.synchronizations += 1

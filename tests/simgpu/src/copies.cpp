@@ -6,7 +6,10 @@
 #include "values.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/_copy_from.h>
 #include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/_to_copy_native.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
@@ -65,6 +68,22 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
   return copy_from(from, to, false);
 }
 
+at::Tensor to_copy(const at::Tensor& self,
+                   std::optional<at::ScalarType> dtype,
+                   std::optional<at::Layout> layout,
+                   std::optional<at::Device> to,
+                   std::optional<bool> pin_memory,
+                   bool non_blocking,
+                   std::optional<at::MemoryFormat> format) {
+  const bool converts = dtype && *dtype != self.scalar_type();
+  if (settings().own_to_copy == 0 || !to || !to->is_cpu() || converts)
+    return at::native::_to_copy(self, dtype, layout, to, pin_memory, non_blocking, format);
+  at::Tensor result =
+      at::empty(self.sizes(), self.options().device(*to).pinned_memory(pin_memory.value_or(false)));
+  at::_copy_from(self.contiguous(), result, non_blocking);
+  return result;
+}
+
 at::Scalar item(const at::Tensor& self) {
   const Time begin = now();
   const Time end =
@@ -77,6 +96,7 @@ at::Scalar item(const at::Tensor& self) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from", TORCH_FN(copy_from));
   library.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  library.impl("_to_copy", TORCH_FN(to_copy));
   library.impl("_local_scalar_dense", TORCH_FN(item));
 }
 

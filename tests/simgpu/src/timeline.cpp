@@ -243,6 +243,13 @@ void Device::synchronize_device() {
   wait_for(last_end(), -1, "synchronize_device", now());
 }
 
+// When an event that is recorded now is reached; the caller holds the lock.
+Time Device::reached(int64_t stream) {
+  const Settings& s = settings();
+  const Time seen = now() + (s.event_latency != 0 ? microseconds(s.launch_us) : 0);
+  const bool is_busy = stream >= 1 && stream <= pool_streams && stream <= s.busy_pool_streams;
+  return std::max(is_busy ? seen + microseconds(1e6) : seen, at(stream).tail);
+}
 // Records the event on the stream; the caller holds the lock.
 void Device::place(Event& event, int64_t stream) {
   Stream& queue = at(stream);
@@ -252,7 +259,7 @@ void Device::place(Event& event, int64_t stream) {
     event.captured_index = queue.capturing->events++;
     queue.capturing->nodes.push_back({Node::Type::record, stream, event.captured_index, {}, {}});
   } else {
-    event.time = std::max(now() + microseconds(settings().launch_us), queue.tail);
+    event.time = reached(stream);
   }
 }
 // Lets the stream wait for the event; the caller holds the lock.
@@ -270,8 +277,11 @@ void Device::record(Event& event, int64_t stream) {
   const Settings& s = settings();
   const Time begin = now();
   if (s.event_host_us > 0) spin_until(begin + microseconds(s.event_host_us));
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const bool takes_place = s.events_in_queue != 0 && at(stream).capturing == nullptr;
+  if (takes_place) wait_for_room(at(stream), lock);
   place(event, stream);
+  if (takes_place) at(stream).starts.push_back(event.time);
   if (event.captured == nullptr && s.event_device_us > 0) {
     at(stream).tail = event.time + microseconds(s.event_device_us);
   }
@@ -305,7 +315,9 @@ double Device::elapsed_ms(const Event& from, const Event& to) {
   TORCH_CHECK(from.time <= now() && to.time <= now(), "simgpu: an event is not done yet");
   const std::lock_guard lock(mutex_);
   add_call("elapsed_time", now(), to.stream);
-  return static_cast<float>(static_cast<double>(to.time - from.time) / 1e6);  // a float, as on CUDA
+  const Time step = std::max<Time>(microseconds(settings().event_resolution_us), 1);
+  const Time elapsed = to.time / step * step - from.time / step * step;
+  return static_cast<float>(static_cast<double>(elapsed) / 1e6);  // a float, as on CUDA
 }
 
 void Device::begin_capture(int64_t stream, Graph& graph) {

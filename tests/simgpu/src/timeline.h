@@ -47,9 +47,15 @@ void wait_until(Time time);
   X(memory_gb, 80) /* device memory */                                                 \
   X(event_host_us, 0) /* additional host time of an event record */                    \
   X(event_device_us, 0) /* device time of an event */                                  \
+  X(event_latency, 1) /* 0: an idle stream reaches an event when it is recorded */     \
+  X(event_resolution_us, 0) /* of the time of an event */                              \
+  X(events_in_queue, 0) /* 1: an event takes a place in the launch queue */            \
   X(elapsed_time, 1) /* 0: the guard has no elapsedTime (as NPU) */                    \
   X(stream_pool, 1) /* 0: the guard has no pool of streams */                          \
+  X(busy_pool_streams, 0) /* streams of the pool on which others work all the time */  \
   X(capture_state, 1) /* 0: the guard does not report captures */                      \
+  X(delay_kernel, 1) /* 0: the device module has no _sleep */                          \
+  X(own_to_copy, 0) /* 1: the backend has its own _to_copy, which calls no copy_ */    \
   X(fused_attention, 1) /* 0: scaled_dot_product_attention decomposes */               \
   X(values, 0) /* 1: compute real values on the CPU */
 // clang-format on
@@ -176,6 +182,7 @@ class Device {
   Stream& at(int64_t stream) { return streams_[stream]; }
   void wait_for_room(Stream& queue, std::unique_lock<std::mutex>& lock);
   void forbid_while_capturing(std::string_view what);
+  Time reached(int64_t stream);
   void place(Event& event, int64_t stream);
   void let_wait(const Event& event, int64_t stream);
   void add_interval(
