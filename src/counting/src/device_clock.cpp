@@ -9,7 +9,7 @@
 namespace flopmeter {
 namespace {
 
-static_assert(static_cast<int>(DeviceEvent::backward_end) == FLOPMETER_BACKWARD_END);
+static_assert(static_cast<int>(DeviceEvent::backward_call) == FLOPMETER_BACKWARD_CALL);
 
 // No lock: a forked child may inherit one that is held.
 std::atomic<DeviceListener*> listener{nullptr};
@@ -28,6 +28,7 @@ class AdapterClock final : public DeviceClock {
     if (adapter_->open_device_clock == nullptr)
       return untimed_device.load() ? State::unsupported : State::no_device;
     const int answer = adapter_->open_device_clock();
+    if (answer > 0 && !run_delay_kernel(0)) adapter_->prepare_device_delay();
     return answer > 0 ? State::ready : answer == 0 ? State::no_device : State::unsupported;
   }
   Recorded record() noexcept override {
@@ -44,8 +45,7 @@ class AdapterClock final : public DeviceClock {
     return adapter_->anchor_device_clock(&anchor.host_ns, &anchor.device_ns) == 1;
   }
   bool delay(double seconds) noexcept override {
-    const auto kernel = delay_kernel.load();
-    if (kernel == nullptr || !kernel(seconds)) return false;
+    if (!run_delay_kernel(seconds) && adapter_->delay_device(seconds) != 1) return false;
     adapter_->exclude_from_profile();
     return true;
   }
@@ -57,6 +57,12 @@ class AdapterClock final : public DeviceClock {
   }
 
  private:
+  /// False if there is none.
+  static bool run_delay_kernel(double seconds) noexcept {
+    const auto kernel = delay_kernel.load();
+    return kernel != nullptr && kernel(seconds);
+  }
+
   const FlopmeterAdapter* adapter_ = nullptr;
 };
 

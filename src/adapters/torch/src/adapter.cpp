@@ -4,6 +4,7 @@
 #include "backward_hook.h"
 #include "c10d_exchange.h"
 #include "device_clock.h"
+#include "device_delay.h"
 #include "host.h"
 #include "interceptor.h"
 #include "module_log.h"
@@ -67,6 +68,8 @@ constexpr FlopmeterAdapter adapter{
     .read_device_event = guarded<read_device_event, -1>,
     .release_device_event = guarded<release_device_event>,
     .anchor_device_clock = guarded<anchor_device_clock>,
+    .prepare_device_delay = guarded<prepare_device_delay>,
+    .delay_device = guarded<delay_device>,
     .count_captures = guarded<count_captures>,
     .find_group = guarded<find_group, nullptr>,
     .group_rank = guarded<group_rank>,

@@ -181,8 +181,10 @@ void timed_message(const c10::OperatorHandle& op,
                    c10::DispatchKeySet keys,
                    torch::jit::Stack* stack) {
   const c10::DispatchKeySet below = keys & keys_below;
+  const bool on_device = below.highestPriorityTypeId() != c10::DispatchKey::CPU;
+  if (on_device && device_clock_is_open()) return run_on_device(op, below, stack);
   op.redispatchBoxed(below, stack);
-  if (below.highestPriorityTypeId() == c10::DispatchKey::CPU) time_wait<HostWait>(stack->back());
+  if (!on_device) time_wait<HostWait>(stack->back());
 }
 
 template <std::size_t count>

@@ -44,6 +44,11 @@ bool is_training_device(c10::DeviceType type) {
   return static_cast<std::int64_t>(type) == training_device.load(std::memory_order_relaxed) >> 8U;
 }
 
+c10::Device known_training_device() {
+  const std::int64_t known = training_device.load(std::memory_order_relaxed);
+  return {static_cast<c10::DeviceType>(known >> 8U), static_cast<c10::DeviceIndex>(known & 0xff)};
+}
+
 bool device_clock_is_open() {
   return is_open.load(std::memory_order_relaxed);
 }
@@ -93,12 +98,14 @@ class EventClock {
 
   explicit EventClock(c10::Device device)
       : device_(device), guard_(device.type()), stream_(guard_.getStream(device)) {
-    find_stream();
+    change_stream();
   }
 
   Probe probe() {
     // The first event of a process may take long.
     reference_ = timed_event(100ms);
+    for (int i = 0; i < new_stream_every && reference_ == nullptr && change_stream(); ++i)
+      reference_ = timed_event(10ms);
     if (reference_ == nullptr) return Probe::too_slow;
     void* second = timed_event(100ms);
     if (second == nullptr) return Probe::too_slow;
@@ -166,25 +173,29 @@ class EventClock {
       }
       release(event);
     }
-    // Pool streams are shared: another user works on this one now.
-    if (!found && has_pool_) stream_ = guard_.getStreamFromGlobalPool(device_);
+    if (!found) change_stream();
     return found;
   }
 
  private:
-  /// Not every backend has a pool, or more than one stream: on the current one, clocks are compared
-  /// while it has no work.
-  void find_stream() {
-    try {
-      stream_ = guard_.getStreamFromGlobalPool(device_);
-      has_pool_ = true;
-      return;
-    } catch (...) {  // no pool
+  static constexpr int new_stream_every = 4;
+  static constexpr int most_changes = 16;
+
+  /// Pool streams are shared, and others may work on all of them.  Not every backend has a pool, or
+  /// more than one stream: on the current one, clocks are compared while it has no work.  False if
+  /// there is no other stream.
+  bool change_stream() {
+    ++changes_;
+    const bool is_new_first = changes_ % new_stream_every == 0;
+    for (const bool is_new : {is_new_first, !is_new_first}) {
+      if (is_new && changes_ > most_changes) continue;  // some backends never free a stream
+      try {
+        stream_ = is_new ? guard_.getNewStream(device_) : guard_.getStreamFromGlobalPool(device_);
+        return true;
+      } catch (...) {  // the backend has none
+      }
     }
-    try {
-      stream_ = guard_.getNewStream(device_);
-    } catch (...) {  // one stream only
-    }
+    return false;
   }
 
   void* take() {
@@ -211,7 +222,7 @@ class EventClock {
   const c10::Device device_;
   const c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;  ///< on which the loop enqueues nothing
-  bool has_pool_ = false;
+  int changes_ = 0;     ///< of the stream
   std::mutex mutex_;
   std::vector<void*> free_;
   void* reference_ = nullptr;  ///< the event that was read last
@@ -233,11 +244,9 @@ bool times_events(c10::DeviceType type) {
 }  // namespace
 
 int open_device_clock() {
-  const std::int64_t wanted = training_device.load(std::memory_order_relaxed);
-  if (wanted < 0) return 0;
+  if (training_device.load(std::memory_order_relaxed) < 0) return 0;
   if (clock_in_use == nullptr) {
-    const c10::Device device(static_cast<c10::DeviceType>(wanted >> 8U),
-                             static_cast<c10::DeviceIndex>(wanted & 0xff));
+    const c10::Device device = known_training_device();
     if (!times_events(device.type())) return -1;
     const c10::impl::VirtualGuardImpl guard(device.type());
     if (is_capturing(guard, guard.getStream(device))) return 0;  // later

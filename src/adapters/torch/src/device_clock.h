@@ -17,6 +17,8 @@ namespace flopmeter::torch_adapter {
 /// The device that the model runs on; the first one stays.
 void set_training_device(c10::Device device);
 bool is_training_device(c10::DeviceType type);
+/// Once one is known.
+c10::Device known_training_device();
 /// Whether the device clock is open.
 bool device_clock_is_open();
 

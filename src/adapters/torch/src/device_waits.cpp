@@ -5,6 +5,8 @@
 #include "interceptor.h"
 
 #if FLOPMETER_TORCH_VERSION >= 204
+#include <ATen/ops/_copy_from_and_resize_ops.h>
+#include <ATen/ops/_copy_from_ops.h>
 #include <ATen/ops/_local_scalar_dense_ops.h>
 #include <ATen/ops/copy_ops.h>
 #endif
@@ -61,19 +63,46 @@ at::Scalar read_scalar(c10::DispatchKeySet keys, const at::Tensor& self) {
   return op(keys & keys_below, self);
 }
 
+bool crosses_devices(c10::Device from, c10::Device to) {
+  return (from.is_cpu() && is_training_device(to.type())) ||
+         (to.is_cpu() && is_training_device(from.type()));
+}
+
+/// Runs `op`, which copies `source` to device `to`.
+template <class Op>
+decltype(auto) copied(const at::Tensor& source, c10::Device to, bool non_blocking, const Op& op) {
+  if (reporting || !crosses_devices(source.device(), to)) return op();
+  const Reported reported(FLOPMETER_COPY_BEGIN,
+                          non_blocking ? FLOPMETER_COPY_END : FLOPMETER_BLOCKING_COPY_END,
+                          static_cast<std::int64_t>(source.nbytes()));
+  return op();
+}
+
 at::Tensor& copy(c10::DispatchKeySet keys,
                  at::Tensor& self,
                  const at::Tensor& source,
                  bool non_blocking) {
-  static const auto op = at::_ops::copy_::redispatch;
-  const bool to_device = source.is_cpu() && is_on_device(self);
-  const bool to_host = self.is_cpu() && is_on_device(source);
-  if (reporting || !(to_device || to_host))
-    return op(keys & keys_below, self, source, non_blocking);
-  const Reported reported(FLOPMETER_COPY_BEGIN,
-                          non_blocking ? FLOPMETER_COPY_END : FLOPMETER_BLOCKING_COPY_END,
-                          static_cast<std::int64_t>(source.nbytes()));
-  return op(keys & keys_below, self, source, non_blocking);
+  return copied(source, self.device(), non_blocking, [&]() -> at::Tensor& {
+    return at::_ops::copy_::redispatch(keys & keys_below, self, source, non_blocking);
+  });
+}
+
+// A backend may convert a tensor without calling copy_.
+at::Tensor copy_from(c10::DispatchKeySet keys,
+                     const at::Tensor& self,
+                     const at::Tensor& to,
+                     bool non_blocking) {
+  return copied(self, to.device(), non_blocking, [&] {
+    return at::_ops::_copy_from::redispatch(keys & keys_below, self, to, non_blocking);
+  });
+}
+
+at::Tensor copy_from_and_resize(c10::DispatchKeySet keys,
+                                const at::Tensor& self,
+                                const at::Tensor& to) {
+  return copied(self, to.device(), false, [&] {
+    return at::_ops::_copy_from_and_resize::redispatch(keys & keys_below, self, to);
+  });
 }
 
 /// Operators whose result has a size, or a value, that the host must know: it waits for the device.
@@ -110,6 +139,9 @@ void intercept_waits() {
   };
   if (is_free("aten::_local_scalar_dense")) library.impl("_local_scalar_dense", read_scalar);
   if (is_free("aten::copy_")) library.impl("copy_", copy);
+  if (is_free("aten::_copy_from")) library.impl("_copy_from", copy_from);
+  if (is_free("aten::_copy_from_and_resize"))
+    library.impl("_copy_from_and_resize", copy_from_and_resize);
   for (const auto& [name, overload] : waiting_ops) {
     if (!is_free(name, overload)) continue;
     const std::string full = std::string(name) + (*overload != 0 ? "." : "") + overload;

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /// Changes with any type or function below: neither side accepts another version.
-#define FLOPMETER_ADAPTER_ABI_VERSION 6
+#define FLOPMETER_ADAPTER_ABI_VERSION 7
 
 /// Compute dtypes, numbered as flopmeter::Dtype.
 enum FlopmeterDtype {
@@ -139,8 +139,9 @@ enum FlopmeterDeviceEvent {
   FLOPMETER_COLLECTIVE_WAIT_BEGIN,  ///< the stream is about to wait for a collective
   FLOPMETER_COLLECTIVE_WAIT_END,
   FLOPMETER_BACKWARD_BEGIN,
-  FLOPMETER_GRAPH_END,    ///< all gradients are enqueued; reductions may follow
-  FLOPMETER_BACKWARD_END  ///< backward is about to return
+  FLOPMETER_GRAPH_END,     ///< all gradients are enqueued; reductions may follow
+  FLOPMETER_BACKWARD_END,  ///< backward is about to return
+  FLOPMETER_BACKWARD_CALL  ///< backward is called; reported by the program, not by an adapter
 };
 
 /// The functions of libflopmeter.  Functions may be called from any thread and do not throw.
@@ -334,6 +335,10 @@ typedef struct FlopmeterAdapter {
   void (*release_device_event)(void* event);
   /// Reads the monotonic clock and the device's clock at one moment; 0 if that takes too long.
   int (*anchor_device_clock)(int64_t* host_nanoseconds, int64_t* device_nanoseconds);
+  /// For a device without a delay kernel: measures work that takes its place.  Training thread.
+  void (*prepare_device_delay)(void);
+  /// Keeps the current stream busy for about this long; 0 if that is not possible.
+  int (*delay_device)(double seconds);
   /// Adds to the number of graph captures under way, during which no event is recorded or read.
   /// The first call, with 0, states that captures are reported.
   void (*count_captures)(int change);

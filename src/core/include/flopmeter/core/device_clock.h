@@ -19,8 +19,9 @@ enum class DeviceEvent : std::uint8_t {
   collective_wait_begin,  ///< the stream is about to wait for a collective
   collective_wait_end,
   backward_begin,
-  graph_end,     ///< autograd has enqueued all gradients; reductions may follow
-  backward_end,  ///< backward() is about to return
+  graph_end,      ///< autograd has enqueued all gradients; reductions may follow
+  backward_end,   ///< backward() is about to return
+  backward_call,  ///< the program calls backward(); reported by the program, not by an adapter
 };
 
 /// Receives the events of all threads.
