@@ -162,6 +162,10 @@ void bind_counting(py::module_& m) {
       py::arg("begins"),
       "The program is about to wait for the device, or did.");
   m.def(
+      "report_backward",
+      [] { report_device_event(DeviceEvent::backward_call, 0); },
+      "The program calls backward().");
+  m.def(
       "set_device_delay",
       [](const py::function& delay) {
         delay_function() = new py::function(delay);  // never freed: the interpreter may be gone

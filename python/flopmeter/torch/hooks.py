@@ -81,15 +81,14 @@ def gradients_enabled() -> bool:
     return torch is None or torch.is_grad_enabled()
 
 
-def _delay_device(seconds: float) -> bool:
-    """Keep the current stream of the accelerator busy; False if the device has no kernel for that."""
-    torch: Any = loaded_torch()
-    accelerator = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else torch.device("cuda")
-    sleep = getattr(getattr(torch, accelerator.type, None), "_sleep", None) if accelerator is not None else None
+def _delay_device(module: Any, seconds: float) -> bool:
+    """Keep the device of this module busy, if not for 0 s; False if it has no kernel for that."""
+    sleep = getattr(module, "_sleep", None)
     if sleep is None:
         return False
     cycles_per_second = 2e9  # of the fastest devices; on others it takes longer
-    sleep(int(seconds * cycles_per_second))
+    if seconds > 0:
+        sleep(int(seconds * cycles_per_second))
     return True
 
 
@@ -105,6 +104,17 @@ def _reported_wait(original: Callable[..., Any]) -> Callable[..., Any]:
             _flopmeter.report_wait(False)
 
     return synchronize
+
+
+def _reported_backward(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Report where a backward pass begins: the loss may be computed after the model, in code that has no hooks."""
+
+    @functools.wraps(original)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        _flopmeter.report_backward()
+        return original(*args, **kwargs)
+
+    return backward
 
 
 def _owns(models: list[weakref.ref[Any]], optimizer: Any) -> bool:
@@ -160,7 +170,6 @@ class TorchHooks:
         adapter = ready_adapter()
         if adapter is not None:
             hooks.set_backward(adapter.BackwardHook(monitor.core.address))
-            adapter.set_device_delay(_delay_device)
         while optimizers and _left:  # not while torch runs hooks of optimizers, which must not be removed then
             _left.pop().remove()
         if optimizers:
@@ -189,12 +198,16 @@ class TorchHooks:
 
     def _use_device(self, adapter: Any, parameter: Any) -> None:
         torch: Any = loaded_torch()
+        module = getattr(torch, parameter.device.type, None)
         adapter.use_device_of(parameter._cdata)
+        adapter.set_device_delay(partial(_delay_device, module))
         count_replays_of(parameter.device.type)
         for name in ("accelerator", parameter.device.type):
             owner: Any = getattr(torch, name, None)
             if callable(getattr(owner, "synchronize", None)) and not hasattr(owner.synchronize, "__wrapped__"):
                 self._handles.append(Patch(owner, "synchronize", _reported_wait))
+        if not hasattr(torch.autograd.backward, "__wrapped__"):
+            self._handles.append(Patch(torch.autograd, "backward", _reported_backward))
 
     def _put_on(self, module: Any) -> None:
         self._handles += put_on(module, self.callables.forward_pre(), self.callables.forward_post(), with_kwargs=True)

@@ -133,6 +133,9 @@ class BudgetBuilder {
                          most_idle)
             : std::max(most_idle - copies, least_idle);
     const double free = std::max(totals_.seconds - useful_, 0.0);
+    // A wait for a copy on another stream shows in the profile as time outside operators.
+    waits_in_profile_ = std::max(
+        per_step(ops_.kernels) + copies + communication + least_idle - totals_.seconds, 0.0);
     const double lost = idle + copies + communication;
     const double fit = lost > free ? free / lost : 1;
     // While the host launches, kernels run: that part is the loosest upper bound, and is what
@@ -264,7 +267,7 @@ class BudgetBuilder {
             {causes::memory_bound, per_step(ops_.memory) * real},
             {causes::launch_overhead, per_step(ops_.between + ops_.small) * real},
             {causes::host_to_device, ops_.device_times ? 0 : per_step(ops_.copies) * real},
-            {causes::unexplained, per_step(ops_.unknown) * real}};
+            {causes::unexplained, (per_step(ops_.unknown) - waits_in_profile_) * real}};
   }
 
   /// From a profile; otherwise recomputation costs as much as forward, and backward is twice
@@ -323,6 +326,7 @@ class BudgetBuilder {
   TimeBudget budget_;
   std::vector<CauseTime> times_;
   double useful_ = 0;
+  double waits_in_profile_ = 0;
   bool known_ = false;
 };
 

@@ -50,7 +50,6 @@ bool DeviceSteps::add(Kind kind, Phase phase, bool timed) noexcept {
   const std::int64_t now = clock_.monotonic();
   const DeviceClock::Recorded recorded = timed ? device_->record() : DeviceClock::Recorded{};
   const std::int64_t cost = clock_.monotonic() - now;
-  cost_ns_ += cost;
   if (timed) {
     ++recorded_;
     costs_[next_cost_++ % costs_.size()] = cost;
@@ -67,14 +66,13 @@ void DeviceSteps::start(bool continues) noexcept {
   if (state_ != DeviceClock::State::ready) return;
   const std::lock_guard lock{mutex_};
   free_marks();
-  cost_ns_ = 0;
   recorded_ = 0;
   events_ = 0;
   has_unmarked_waits_ = false;
   delay_ = delayed_ = 0;
   recording_ = true;
   has_collectives_ = false;
-  fetched_ = other_stream_waits_ = false;
+  fetched_ = other_stream_waits_ = awaits_backward_ = false;
   forwards_ = backwards_ = 0;
   if (continues && last_end_) {
     first_ = *last_end_;
@@ -93,6 +91,14 @@ void DeviceSteps::mark_phase(Phase phase, bool ends) noexcept {
   if (!recording_) return;
   const std::lock_guard lock{mutex_};
   if (!complete_ || (only_boundaries_ && !ends)) return;
+  // The loss may be computed after the model: forward lasts until backward() is called.
+  if (std::exchange(awaits_backward_, false)) reports_backward_ = false;
+  awaits_backward_ =
+      reports_backward_ && phase_ == Phase::forward && phase == Phase::backward && !ends;
+  if (awaits_backward_) {
+    phase_ = phase;
+    return;
+  }
   DeviceMark& last = at(end_ - 1).mark;
   const bool is_begin = end_ - 1 == first_;  // which cannot be the end of the record too
   const bool saved = can_save_mark(phase) && !ends;
@@ -113,6 +119,15 @@ bool DeviceSteps::can_save_mark(Phase phase) noexcept {
   if (phase != Phase::forward) return false;
   const bool is_first = forwards_++ == 0;
   return std::exchange(fetched_, false) && !is_first;
+}
+
+/// The program, or a hook on the output of the model, reports that a backward pass begins.
+bool DeviceSteps::begin_backward() noexcept {
+  reports_backward_ = true;
+  if (!std::exchange(awaits_backward_, false)) return true;
+  complete_ = add(Kind::phase, Phase::backward, true);
+  in_last_call_ = false;
+  return complete_;
 }
 
 /// Without the lock: the framework may wait for a thread that reports an event.
@@ -141,7 +156,11 @@ void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
     return;
   bool timed = true;
   switch (event) {
+    case DeviceEvent::backward_call:
+      begin_backward();
+      return;
     case DeviceEvent::backward_begin:
+      if (!begin_backward()) return;
       has_collectives_ = timed = false;
       ++backwards_;
       break;
@@ -204,27 +223,34 @@ DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
   return Fate::deferred;
 }
 
+/// The least of the last events: a full launch queue, or a processor that the host loses, makes one
+/// take longer.
+std::int64_t DeviceSteps::event_cost() const noexcept {
+  const std::size_t known = std::min(next_cost_, costs_.size());
+  return known > 0 ? *std::min_element(costs_.begin(), std::next(costs_.begin(), known)) : 0;
+}
+
+std::int64_t DeviceSteps::cost_ns() noexcept {
+  const std::lock_guard lock{mutex_};
+  return recorded_ * event_cost();
+}
+
 /// Records fewer marks, then none, if they cost too much.  A host that runs ahead of the device
-/// takes less time than a step, and a host that loses its processor takes long for one event.
+/// takes less time than a step.
 void DeviceSteps::keep_budget(const std::optional<DeviceTimes>& times) noexcept {
   const Waiting& waiting = waiting_slots_[first_waiting_];
+  if (waiting.only_boundaries != only_boundaries_) return;  // from before there were fewer marks
   const std::int64_t host_ns = waiting.slot.end_ns - waiting.slot.start_ns;
   const auto device_ns = static_cast<std::int64_t>(times ? times->step.value * 1e9 : 0);
   total_events_ += waiting.events;
   total_ns_ += std::max(host_ns, device_ns);
   if (++records_ < cost_records) return;
-  std::array<std::int64_t, 64> costs{};
-  std::size_t known = 0;
+  std::int64_t event_ns = 0;
   {
     const std::lock_guard lock{mutex_};
-    costs = costs_;
-    known = std::min(next_cost_, costs.size());
+    event_ns = event_cost();
   }
-  std::nth_element(costs.begin(),
-                   costs.begin() + static_cast<std::ptrdiff_t>(known / 2),
-                   costs.begin() + static_cast<std::ptrdiff_t>(known));
-  const double cost_ns =
-      known > 0 ? static_cast<double>(total_events_) * static_cast<double>(costs[known / 2]) : 0;
+  const double cost_ns = static_cast<double>(total_events_) * static_cast<double>(event_ns);
   const bool over = cost_ns > budget_ * static_cast<double>(total_ns_);
   if (over && only_boundaries_) stop();
   only_boundaries_ = only_boundaries_ || over;

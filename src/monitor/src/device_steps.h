@@ -86,7 +86,7 @@ class DeviceSteps final : public DeviceListener {
   void give_up() noexcept { gives_up_ = true; }
 
   /// Host time that the marks of the open record took.
-  [[nodiscard]] std::int64_t cost_ns() const noexcept { return cost_ns_; }
+  [[nodiscard]] std::int64_t cost_ns() noexcept;
 
  private:
   /// A step of a few launches, such as one that replays a graph, may be enqueued long before it
@@ -122,6 +122,8 @@ class DeviceSteps final : public DeviceListener {
   [[nodiscard]] bool can_save_mark(Phase phase) noexcept;
   void drop_wait_of_other_stream() noexcept;
   void keep_budget(const std::optional<DeviceTimes>& times) noexcept;
+  [[nodiscard]] std::int64_t event_cost() const noexcept;
+  bool begin_backward() noexcept;
   bool add(DeviceMark::Kind kind, Phase phase, bool timed) noexcept;
   void read() noexcept;
   void read_one(Entry& entry, DeviceClock::Reading& reading) noexcept;
@@ -150,9 +152,8 @@ class DeviceSteps final : public DeviceListener {
   int events_ = 0;                         ///< of the open record
   bool has_unmarked_waits_ = false;        ///< for collectives: there were too many
   bool only_boundaries_ = false;           ///< marks of phases and events are over budget
-  std::int64_t cost_ns_ = 0;
-  int recorded_ = 0;                      ///< events of the open record
-  std::array<std::int64_t, 64> costs_{};  ///< of the last events
+  int recorded_ = 0;                       ///< events of the open record
+  std::array<std::int64_t, 64> costs_{};   ///< of the last events
   std::size_t next_cost_ = 0;
   std::int64_t total_events_ = 0;  ///< of the records since the budget was checked
   std::int64_t total_ns_ = 0;
@@ -166,7 +167,9 @@ class DeviceSteps final : public DeviceListener {
   bool fetched_ = false;             ///< since the last forward pass began
   int forwards_ = 0;                 ///< passes of the open record
   int backwards_ = 0;
-  int expected_backwards_ = 1;  ///< as many as the last record with one had
+  int expected_backwards_ = 1;     ///< as many as the last record with one had
+  bool reports_backward_ = false;  ///< the last pass was reported when it began
+  bool awaits_backward_ = false;   ///< the mark where it begins follows
 
   std::vector<Waiting> waiting_slots_;
   std::size_t first_waiting_ = 0;

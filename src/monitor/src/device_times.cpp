@@ -21,6 +21,8 @@ constexpr std::int64_t clock_error_ns = 20'000;
 /// The longest that a copy without its bytes takes, and each of its bytes on the slowest link.
 constexpr std::int64_t longest_copy_start_ns = 50'000;
 constexpr std::int64_t longest_byte_ns = 2;
+/// The device starts the next of several copies this fast.
+constexpr std::int64_t between_copies_ns = 100'000;
 
 /// Sums over the intervals between timed marks of one stream.
 class Sums {
@@ -34,6 +36,7 @@ class Sums {
       before_ = &mark;
     } else if (mark.timed) {
       other_streams_ = true;
+      copies_.follow(mark);
     }
     follow(mark);
   }
@@ -77,6 +80,10 @@ class Sums {
       phases_[static_cast<std::size_t>(phase_)] += device;
     }
     const bool is_copy = mark.kind == Kind::copy_end || mark.kind == Kind::blocking_copy_end;
+    const bool may_wait = !is_copy && (phase_ == Phase::data || phase_ == Phase::other);
+    const std::int64_t for_copies =
+        may_wait ? copies_.waited(before_->device_ns, mark.device_ns) : 0;
+    copy_ += for_copies;
     if (!before_->lag_ns) {
       if (is_copy) copy_ += device;
       lags_known_ = false;
@@ -98,7 +105,7 @@ class Sums {
     }
     waited_for_copy_ = false;
     if (is_copy) copy_ += device;
-    if (is_copy || is_communication) idle = std::min(idle, wake_up_ns);
+    if (is_copy || is_communication || for_copies > 0) idle = std::min(idle, wake_up_ns);
     const std::int64_t waited = std::min(std::exchange(blocked_idle_, 0), idle);
     idle_.synchronization += waited;
     idle_in(phase_) += idle - waited;
@@ -227,6 +234,20 @@ std::int64_t CopyTimes::least(std::int64_t bytes, std::int64_t nanoseconds) noex
   sizes_[next_] = {.bytes = bytes, .least = std::min(nanoseconds, longest)};
   next_ = (next_ + 1) % sizes_.size();
   return std::min(nanoseconds, longest);
+}
+
+void CopyTimes::follow(const DeviceMark& mark) noexcept {
+  if (mark.kind == Kind::copy_begin && mark.device_ns > side_end_ns_ + between_copies_ns)
+    side_begin_ns_ = mark.device_ns;
+  if (mark.kind == Kind::copy_end || mark.kind == Kind::blocking_copy_end)
+    side_end_ns_ = mark.device_ns;
+}
+
+std::int64_t CopyTimes::waited(std::int64_t begin_ns, std::int64_t end_ns) const noexcept {
+  const bool ends_with_copies =
+      end_ns >= side_end_ns_ - clock_error_ns && end_ns <= side_end_ns_ + clock_error_ns;
+  return ends_with_copies ? std::max<std::int64_t>(end_ns - std::max(begin_ns, side_begin_ns_), 0)
+                          : 0;
 }
 
 std::optional<DeviceTimes> device_times(std::span<const DeviceMark> marks,

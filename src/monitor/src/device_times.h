@@ -63,12 +63,17 @@ struct DeviceTimes {
   std::optional<std::int64_t> synchronizations;
 };
 
-/// The least time that blocking copies of a size took.  The host wakes up some time after the end
-/// of a blocking copy, and only then records a mark.
+/// Earlier copies, and conclusions from them about later ones.
 class CopyTimes {
  public:
-  /// Adds a copy and returns the least time of its size.
+  /// Adds a blocking copy and returns the least time of its size: the host wakes up some time after
+  /// the end of a blocking copy, and only then records a mark.
   std::int64_t least(std::int64_t bytes, std::int64_t nanoseconds) noexcept;
+  /// Adds a mark of a copy on another stream than that of the steps.
+  void follow(const DeviceMark& mark) noexcept;
+  /// The time that the steps' stream waited for copies on another stream, if that is what it did
+  /// from `begin_ns` to `end_ns`: it goes on when the copies end.
+  [[nodiscard]] std::int64_t waited(std::int64_t begin_ns, std::int64_t end_ns) const noexcept;
 
  private:
   struct Size {
@@ -77,6 +82,9 @@ class CopyTimes {
   };
   std::array<Size, 16> sizes_{};
   std::size_t next_ = 0;  ///< to be replaced
+  static constexpr std::int64_t long_ago = INT64_MIN / 2;
+  std::int64_t side_begin_ns_ = long_ago;  ///< of the last copies in a row on another stream
+  std::int64_t side_end_ns_ = long_ago;
 };
 
 /// From the marks of a record, the first and the last of which bound it.  `least_lag_ns`: of any

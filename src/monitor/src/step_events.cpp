@@ -215,14 +215,12 @@ void StepTracker::on_backward_without_optimizer(StepReply& reply) noexcept {
 
 void StepTracker::on_forward_end(const StepEvent& event) noexcept {
   if (is_evaluation(event) || state_ == State::out_of_step) return;
-  pop_found(Phase::forward);
-  if (!event.gradients) return;
-  backward_begun_ = false;
-  backward_unseen_ = event.backward != BackwardReport::reported;
-  if (event.backward == BackwardReport::unseen && !backward_assumed_) {
-    backward_assumed_ = finds_phases_;
-    push_found(Phase::backward);
+  if (event.gradients) {
+    backward_begun_ = false;
+    backward_unseen_ = event.backward != BackwardReport::reported;
+    if (event.backward == BackwardReport::unseen && !backward_assumed_) assume_backward();
   }
+  pop_found(Phase::forward);
 }
 
 void StepTracker::on_optimizer_begin(const StepEvent& event) noexcept {

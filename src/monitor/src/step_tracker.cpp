@@ -187,6 +187,14 @@ void StepTracker::pop_found(Phase phase) noexcept {
   boundary(Boundary::phase);
 }
 
+/// Forward turns into backward with one boundary.
+void StepTracker::assume_backward() noexcept {
+  const std::size_t at = position(Phase::forward);
+  if (at != 0 && finds_phases_ && position(Phase::backward) == 0) depth_ = at - 1;
+  backward_assumed_ = finds_phases_;
+  push_found(Phase::backward);
+}
+
 void StepTracker::end_assumed_backward() noexcept {
   if (std::exchange(backward_assumed_, false)) pop_found(Phase::backward);
 }

@@ -127,6 +127,7 @@ class StepTracker {
   }
   void push_found(Phase phase) noexcept;
   void pop_found(Phase phase) noexcept;
+  void assume_backward() noexcept;
   void end_assumed_backward() noexcept;
 
   void begin_out_of_step(Phase phase, StepReply& reply) noexcept;

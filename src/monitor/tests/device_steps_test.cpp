@@ -23,7 +23,8 @@ class ScriptedDevice final : public DeviceClock {
  public:
   State open() noexcept override { return state; }
   Recorded record() noexcept override {
-    host_time += 1000;
+    const bool is_full = ++calls % 4 != 0;  // then the host waits for a kernel
+    host_time += 1000 + (is_full ? blocked_ns : 0);
     if (capturing) return {};
     events.push_back(std::make_unique<std::int64_t>(std::max(host_time, tail)));
     ++recorded;
@@ -56,6 +57,8 @@ class ScriptedDevice final : public DeviceClock {
   bool capturing = false;
   bool fails = false;
   bool has_anchors = true;
+  std::int64_t blocked_ns = 0;  ///< in a full launch queue
+  int calls = 0;
   std::int64_t stream = 0;
   std::int64_t tail = 0;
   std::int64_t clock_difference = 12345 * ms;
@@ -210,16 +213,61 @@ TEST_F(DeviceStepsTest, a_copy_on_the_stream_of_the_step_is_exposed) {
   device.listener->on(DeviceEvent::copy_begin, 0);
   device.work(5 * ms, 0);
   device.listener->on(DeviceEvent::copy_end, 0);
-  device.stream = 7;  // a prefetcher's own
+  device.stream = 7;  // a prefetcher's own, for which the step does not wait
+  const std::int64_t tail = device.tail;
   device.listener->on(DeviceEvent::copy_begin, 0);
   device.work(3 * ms, 0);
   device.listener->on(DeviceEvent::copy_end, 0);
   device.stream = 0;
+  device.tail = tail;
   end(0);
   host_time += 1000 * ms;
   poll();
   EXPECT_NEAR(published[0].times->exposed_copy->value, 0.005, 1e-5);
   EXPECT_EQ(published[0].times->synchronizations, 0);
+}
+
+TEST_F(DeviceStepsTest, a_wait_for_a_copy_on_another_stream_is_an_exposed_copy) {
+  begin();
+  device.stream = 7;
+  const std::int64_t idle = std::exchange(device.tail, 0);
+  device.listener->on(DeviceEvent::copy_begin, 0);
+  device.work(30 * ms, 0);
+  device.listener->on(DeviceEvent::copy_end, 0);
+  device.stream = 0;
+  const std::int64_t copied = std::exchange(device.tail, idle);
+  phase(Phase::forward);
+  device.work(10 * ms, ms);
+  phase(Phase::other);
+  device.tail = copied;  // the stream waits for the copy
+  end(0);
+  host_time += 1000 * ms;
+  poll();
+  EXPECT_NEAR(published[0].times->step.value, 0.030, 1e-4);
+  EXPECT_NEAR(published[0].times->exposed_copy->value, 0.020, 1e-4);
+  EXPECT_NEAR(published[0].times->idle->max.value, 0.001, 1e-4);  // of forward
+}
+
+TEST_F(DeviceStepsTest, a_loss_that_is_computed_after_the_model_belongs_to_forward) {
+  for (int i = 0; i < 3; ++i) {
+    begin();
+    phase(Phase::forward);
+    device.work(10 * ms, ms);
+    phase(Phase::backward);  // the model has returned
+    device.work(5 * ms, ms);
+    if (i < 2) device.listener->on(DeviceEvent::backward_call, 0);
+    device.work(20 * ms, ms);
+    phase(Phase::optimizer);
+    device.work(2 * ms, ms);
+    end(i);
+  }
+  host_time += 1000 * ms;
+  poll();
+  EXPECT_NEAR(
+      phase_of(0, Phase::forward), 0.010, 1e-5);  // it is not known yet that calls are reported
+  EXPECT_NEAR(phase_of(1, Phase::forward), 0.015, 1e-5);
+  EXPECT_NEAR(phase_of(1, Phase::backward), 0.020, 1e-5);
+  EXPECT_NEAR(phase_of(2, Phase::optimizer), 0.002, 1e-5);
 }
 
 TEST_F(DeviceStepsTest, reductions_after_the_last_gradient_are_exposed_communication) {
@@ -357,6 +405,34 @@ TEST_F(DeviceStepsTest, expensive_events_are_recorded_at_the_ends_of_steps_only)
   ASSERT_TRUE(published.back().times);
   EXPECT_FALSE(published.back().times->phases);
   EXPECT_NEAR(published.back().times->step.value, 0.0005, 1e-4);
+}
+
+TEST_F(DeviceStepsTest, records_from_before_there_were_fewer_marks_do_not_end_device_time) {
+  for (int i = 0; i < 40; ++i) {
+    begin();
+    phase(Phase::forward);
+    device.work(2 * ms, ms / 10);  // the device is more and more behind
+    phase(Phase::backward);
+    phase(Phase::optimizer);
+    host_time += i < 20 ? 0 : 4 * ms;
+    for (int wait = 0; wait < 10; ++wait) {
+      steps.on(DeviceEvent::synchronization_begin, 0);
+      steps.on(DeviceEvent::synchronization_end, 0);
+    }
+    end(i);
+  }
+  host_time += 1000 * ms;
+  poll();
+  ASSERT_TRUE(published.back().times);
+  EXPECT_FALSE(published.back().times->phases);
+}
+
+TEST_F(DeviceStepsTest, a_full_launch_queue_does_not_make_events_expensive) {
+  device.blocked_ns = ms / 5;
+  for (int i = 0; i < 20; ++i) plain_step(i);
+  host_time += 1000 * ms;
+  poll();
+  EXPECT_TRUE(published.back().times->phases);
 }
 
 TEST_F(DeviceStepsTest, a_step_takes_few_events) {
