@@ -11,7 +11,7 @@ from test_device_time import FLOPMETER, launched, monitored, passes_once
 FAST = ["none", "item_slow_loop", "loader_half", "eager_attention", "copy_pinned", "ddp_slow"]
 BOUND = {"none": "device-bound", "loader_half": "host-bound"}
 # Without padding the same step has more tokens; the time per launch depends on the load of the machine.
-NO_SPEEDUP = {"accumulate_padding", "launch_bound"}
+NO_SPEEDUP = {"accumulate_padding", "launch_bound", "no_delay_kernel"}
 # Their time outside the steps is worth a finding.
 OUT_OF_STEP = {"evaluation", "checkpoint"}
 
@@ -19,6 +19,8 @@ OUT_OF_STEP = {"evaluation", "checkpoint"}
 # Causes of the budget and those of the truth; the rest is the time in which the device computes.
 IDLE = {"synchronization": "synchronization", "loop": "loop", "launch": "launch_overhead"}
 DATA = ("data_loading", "cpu_bound")
+# The time of matmuls is that of useful math and of what it takes longer than at peak.
+KERNELS = {"matmul": "useful", "memory": "memory_bound", "optimizer": "optimizer"}
 # The first record holds the capture, which takes longer than all steps of a tiny model.
 DIAGNOSED = [name for name in ALL_LOOPS if name != "graph_launch_bound"]
 # The share of the step from which on a finding may name a cause.
@@ -38,24 +40,32 @@ def diagnosed(name, directory):
     return truth, diagnosis_of(directory)
 
 
+def as_dict(value):
+    return value if isinstance(value, dict) else vars(value)
+
+
 def check_causes(steps, diagnosis):
     """Each cause within 3 % of the step.  Returns the true shares."""
     total = sum(step.seconds for step in steps)
-    true = dict.fromkeys(("host_to_device", "communication", *DATA[:1], *IDLE.values()), 0.0)
+    true = dict.fromkeys(("host_to_device", "communication", *DATA[:1], *IDLE.values(), *KERNELS.values()), 0.0)
     for step in steps:
         true["host_to_device"] += step.copies
         true["communication"] += step.communication
-        idle = step.idle_by if isinstance(step.idle_by, dict) else vars(step.idle_by)
-        for cause, seconds in idle.items():
+        for cause, seconds in as_dict(step.idle_by).items():
             true[IDLE.get(cause, DATA[0])] += seconds
+        for kind, seconds in as_dict(step.kernels).items():
+            true[KERNELS[kind]] += seconds
     found = dict.fromkeys(true, 0.0)
     for line in diagnosis["budget"]:
-        cause = DATA[0] if line["cause"] in DATA else line["cause"]
+        cause = {"cpu_bound": "data_loading", "matmul_inefficiency": "useful"}.get(line["cause"], line["cause"])
         if cause in found:
             found[cause] += line["share"]
+    if any(line["cause"] == "padding" for line in diagnosis["budget"]):  # it takes a part of each kernel
+        for cause in KERNELS.values():
+            found.pop(cause)
     for cause, share in found.items():
         assert share == pytest.approx(true[cause] / total, abs=0.03), cause
-    return {cause: seconds / total for cause, seconds in true.items()}
+    return {cause: seconds / total for cause, seconds in true.items() if cause not in KERNELS.values()}
 
 
 def check_findings(name, diagnosis, shares):
