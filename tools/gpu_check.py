@@ -5,7 +5,8 @@
     python tools/gpu_check.py [--device cuda] [--steps 40] [-o gpu_check.json]
 
 Compares the step times of flopmeter with separate events at the same places, the idle bounds with the kernels that
-Kineto recorded, and the time of steps with the monitor against steps without it. Takes about a minute.
+Kineto recorded, and the time of steps with the monitor against steps without it, also of steps whose copies overlap
+with kernels. Takes about a minute.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from torch import nn
 
 WIDTH, ROWS, LAYERS = 2048, 4096, 8
 PAIRS = 5
+TOLERANCE = 0.05  # of a step: kernels take longer or shorter under Kineto
 
 
 class Loop:
@@ -39,6 +41,22 @@ class Loop:
         self.model(self.batch).sum().backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
+
+
+class OverlappedLoop(Loop):
+    """The same, with the next batch copied on a side stream meanwhile."""
+
+    def __init__(self, device):
+        super().__init__(device)
+        self.side = torch.Stream(device)
+        self.next = torch.randn(ROWS, WIDTH).pin_memory()
+
+    def step(self):
+        with self.side:
+            copied = self.next.to(self.batch.device, non_blocking=True)
+        super().step()
+        torch.accelerator.current_stream().wait_stream(self.side)
+        self.batch = copied
 
 
 def records_of(directory):
@@ -81,8 +99,8 @@ def check_times(loop, steps, device):
     }
 
 
-def check_kernels(loop, device):
-    """Busy time of one step by Kineto."""
+def check_kernels(loop, device, times):
+    """Busy time of one step by Kineto, and whether the idle time that it leaves is within our bounds."""
     activities = torch.profiler.supported_activities()
     with torch.profiler.profile(activities=activities) as profile:
         for _ in range(3):
@@ -90,7 +108,13 @@ def check_kernels(loop, device):
         torch.accelerator.synchronize(device)
     operators = [row for row in profile.key_averages() if row.device_type == torch.autograd.DeviceType.CPU]
     busy = sum(row.self_device_time_total for row in operators)
-    return {"kernel_ms_per_step": round(busy / 3 / 1e3, 3) if busy else None}
+    if not busy or None in times["idle_seconds"]:
+        return {"kernel_ms_per_step": None, "idle_in_bounds": None}
+    kernels = busy / 3 / 1e3
+    idle = times["step_ms"] - kernels
+    slack = TOLERANCE * times["step_ms"]
+    least, most = (1e3 * bound for bound in times["idle_seconds"])
+    return {"kernel_ms_per_step": round(kernels, 3), "idle_in_bounds": least - slack <= idle <= most + slack}
 
 
 def seconds_of(work, device):
@@ -133,14 +157,16 @@ def main():
     for _ in range(5):
         loop.step()
     module = torch.get_device_module(device)
+    times = check_times(loop, arguments.steps, device)
     report = {
         "flopmeter": flopmeter.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "device": module.get_device_name() if hasattr(module, "get_device_name") else str(device),
-        "times": check_times(loop, arguments.steps, device),
-        "kernels": check_kernels(loop, device),
+        "times": times,
+        "kernels": check_kernels(loop, device, times),
         "cost": check_cost(loop, arguments.steps, device),
+        "cost_with_overlap": check_cost(OverlappedLoop(device), arguments.steps, device),
     }
     Path(arguments.output).write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps(report, indent=1))
