@@ -131,7 +131,6 @@ FlopTotals totals_now(std::size_t replicated) {
         if (b != at(PassAttribution::recompute))
           one.replicated += (*modules)[replicated % module_block][b].model.read();
       }
-      std::atomic_thread_fence(std::memory_order_acquire);
       if (before % 2 != 0 || counters.moves.load(std::memory_order_relaxed) != before) continue;
       for (std::size_t d = 0; d < dtype_count; ++d) {
         for (std::size_t p = 0; p < pass_count; ++p) {

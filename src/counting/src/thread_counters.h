@@ -37,12 +37,13 @@ class Counter {
   void add(std::uint64_t amount) {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
-  [[nodiscard]] std::uint64_t read() const { return value_.load(std::memory_order_relaxed); }
-  /// The value, leaving 0.
-  std::uint64_t take() {
-    const std::uint64_t value = read();
-    value_.store(0, std::memory_order_relaxed);
-    return value;
+  /// A reader that sees moved values also sees that `moves` is odd or has changed.
+  [[nodiscard]] std::uint64_t read() const { return value_.load(std::memory_order_acquire); }
+  void move_to(Counter& other) {
+    const std::uint64_t value = value_.load(std::memory_order_relaxed);
+    value_.store(0, std::memory_order_release);
+    other.value_.store(other.value_.load(std::memory_order_relaxed) + value,
+                       std::memory_order_release);
   }
 
  private:
@@ -61,9 +62,9 @@ struct Cell {
     calls.add(times);
   }
   void move_to(Cell& other) {
-    const std::uint64_t e = executed.take();
-    const std::uint64_t m = model.take();
-    other.add(e, m, calls.take());
+    executed.move_to(other.executed);
+    model.move_to(other.model);
+    calls.move_to(other.calls);
   }
 };
 
