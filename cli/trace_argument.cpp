@@ -4,6 +4,7 @@
 #include "progress_line.h"
 
 #include <flopmeter/core/text.h>
+#include <flopmeter/runstore/run_layout.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -34,7 +35,7 @@ Result<std::vector<TraceFile>> find_files(const std::vector<std::string>& paths)
       continue;
     }
     const std::size_t before = files.size();
-    const bool is_run = fs::exists(fs::path{path} / "run.json", error);
+    const bool is_run = fs::exists(RunLayout::metadata_in(path), error);
     for (fs::directory_iterator entry{path, error}, end; !error && entry != end;
          entry.increment(error)) {
       if (entry->is_regular_file(error) && may_be_trace(entry->path(), is_run))

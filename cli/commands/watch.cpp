@@ -119,6 +119,7 @@ Exit run(const Options& options) {
   auto begun = begin(options, live);
   if (!begun) return refuse(begun.error());
   RunFollower& run = *begun;
+  if (!run.run().note.empty()) notify(run.run().note);
   if (options.json) return print_totals(run);
   if (!live) return print_once(run);
   return watch(run, options.interval);

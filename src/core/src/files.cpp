@@ -104,7 +104,7 @@ Result<void> replace_file(const std::string& path, std::string_view text) {
   const std::unique_ptr<char, void (*)(void*)> real{realpath(path.c_str(), nullptr), std::free};
   const std::string target = real ? real.get() : path;
   struct stat old {};
-  const bool exists = stat(target.c_str(), &old) == 0;
+  const bool exists = lstat(target.c_str(), &old) == 0;  // a link only if it leads nowhere
   if (exists && !S_ISREG(old.st_mode)) return failed("write", path, EINVAL);
   const std::string temporary = target + "." + std::to_string(getpid()) + ".tmp";
   unlink(temporary.c_str());  // left by a process that was killed

@@ -3,6 +3,7 @@
 // The field table.  To add a field, add its row here.
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/step_fields.h>
+#include <flopmeter/core/step_totals.h>
 
 #include <array>
 #include <concepts>
@@ -221,8 +222,8 @@ constexpr Field derived(std::string_view name,
 }
 
 FieldValue amount_per_second(const std::optional<std::int64_t>& amount, Seconds time) {
-  if (!amount || !(time.value > 0)) return {};
-  return static_cast<double>(*amount) / time.value;
+  if (!amount) return {};
+  return to_value(AmountOverTime<std::int64_t>{*amount, time.value}.rate());
 }
 
 FieldValue epoch(Record r) {

@@ -45,6 +45,12 @@ TEST_F(Files, a_link_is_followed) {
   EXPECT_EQ(content(path("page")), "new");
 }
 
+TEST_F(Files, a_link_that_leads_nowhere_is_refused) {
+  fs::create_symlink("page", path("link"));
+  EXPECT_FALSE(replace_file(path("link"), "new"));
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+}
+
 TEST_F(Files, devices_pipes_and_folders_are_refused) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   for (const std::string& target : {path("pipe"), folder_, std::string{"/dev/null"}}) {

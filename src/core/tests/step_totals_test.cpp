@@ -33,6 +33,12 @@ TEST(StepTotals, mfu_is_ideal_time_over_wall_time) {
   EXPECT_DOUBLE_EQ(totals.step_seconds()->value, 2);
 }
 
+TEST(StepTotals, a_time_that_no_step_can_have_gives_no_rate) {
+  StepTotals totals;
+  totals.add(train_step(1e-320, 0.5));
+  EXPECT_FALSE(totals.tokens_per_second());
+}
+
 TEST(StepTotals, merged_records_sum_like_their_steps) {
   StepTotals single;
   StepTotals merged;

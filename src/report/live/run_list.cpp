@@ -195,7 +195,7 @@ void RunList::list(const std::string& path, Folder& folder) const {
     // Links are not followed: "latest" would be a second name of a run.
     if (unknown ? S_ISDIR(info.st_mode) : entry->d_type == DT_DIR) {
       folder.folders.emplace_back(name);
-    } else if (name == "run.json" || RunLayout::parse_records(name)) {
+    } else if (name == RunLayout::metadata_name || RunLayout::parse_records(name)) {
       folder.is_run = true;
     }
   }

@@ -35,6 +35,7 @@ bool is_outdated(const std::string& path) {
 std::string damage_of(const std::string& path) {
   RecordReader reader{path};
   if (reader.next() || reader.damaged_lines() == 0) return {};
+  if (is_outdated(path)) return printable(path) + " is of another version of flopmeter";
   return printable(path) + " has no readable record: " + std::to_string(reader.damaged_lines()) +
          " damaged lines";
 }
@@ -87,7 +88,7 @@ std::string runs_below(const std::string& path) {
   for (std::size_t i = 0; !code && i < most_entries && entry != fs::recursive_directory_iterator{};
        entry.increment(code), ++i) {
     const std::string folder = entry->path().parent_path().string();
-    if (entry->path() == RunLayout{folder, "", 0}.metadata()) names.push_back(folder);
+    if (entry->path() == RunLayout::metadata_in(folder)) names.push_back(folder);
     if (entry.depth() == deepest) entry.disable_recursion_pending();
   }
   std::sort(names.begin(), names.end());
@@ -135,8 +136,12 @@ Result<RunDirectory> open_run(const std::string& path) {
   for (; !code && entry != fs::directory_iterator{}; entry.increment(code)) {
     if (run.files.size() == InputLimits::files) break;
     const auto file = RunLayout::parse_records(entry->path().filename().string());
-    if (file && entry->is_regular_file(code))
+    if (!file) continue;
+    if (entry->is_regular_file(code)) {
       run.files.push_back({file->rank, file->stamp, entry->path().string()});
+    } else {
+      run.note = printable(entry->path().string()) + " is not read: not a regular file";
+    }
   }
   std::sort(run.files.begin(), run.files.end(), [](const RankFile& a, const RankFile& b) {
     return std::tie(a.rank, a.stamp, a.path) < std::tie(b.rank, b.stamp, b.path);
@@ -149,7 +154,7 @@ Result<RunDirectory> open_run(const std::string& path) {
     return Error{ErrorCode::io_error,
                  "cannot read " + printable(file->path) +
                      ": no permission; run as the user who started the training"};
-  if (!run.files.empty()) run.note = damage_of(run.files.front().path);
+  if (run.note.empty() && !run.files.empty()) run.note = damage_of(run.files.front().path);
   auto metadata = read_run_metadata(path);
   if (metadata) {
     run.metadata = *std::move(metadata);
@@ -171,7 +176,7 @@ Result<RunDirectory> open_run(const std::string& path) {
   if (metadata.error().code == ErrorCode::io_error)
     run.note = metadata.error().message + ": model, device, and world are unknown";
   if (metadata.error().code == ErrorCode::parse_error)
-    run.note = printable(RunLayout{path, "", 0}.metadata()) +
+    run.note = printable(RunLayout::metadata_in(path)) +
                " is damaged: model, device, and world are unknown";
   return run;
 }

@@ -164,7 +164,7 @@ Result<RunMetadata> parse_run_metadata(std::string_view text) {
 }
 
 Result<RunMetadata> read_run_metadata(const std::string& directory) {
-  const auto text = read_file(RunLayout{directory, "", 0}.metadata(), InputLimits::metadata_bytes);
+  const auto text = read_file(RunLayout::metadata_in(directory), InputLimits::metadata_bytes);
   if (!text) return text.error();
   return parse_run_metadata(*text);
 }
@@ -173,7 +173,7 @@ Result<void> write_run_metadata(const std::string& directory,
                                 const RunMetadata& run,
                                 bool only_new) {
   const std::string text = to_json(run);
-  const std::string path = RunLayout{directory, "", 0}.metadata();
+  const std::string path = RunLayout::metadata_in(directory);
   const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
   unlink(temporary.c_str());
   const int fd =

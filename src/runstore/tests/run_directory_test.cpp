@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../../tests/support/random_records.h"
 
+#include <flopmeter/runstore/input_limits.h>
 #include <flopmeter/runstore/profile_stream.h>
 #include <flopmeter/runstore/record_stream.h>
 #include <flopmeter/runstore/run_directory.h>
@@ -121,6 +122,7 @@ TEST(OpenRun, reads_the_metadata_and_lists_the_streams) {
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_EQ(to_json((*run).metadata), to_json(sample_metadata()));
   EXPECT_THAT((*run).ranks(), ElementsAre(2, 10)) << "ranks come from files, not from world_size";
+  EXPECT_THAT((*run).note, HasSubstr("rank3.jsonl is not read: not a regular file"));
   const auto files = (*run).files_of(2);
   ASSERT_EQ(files.size(), 3U);
   EXPECT_EQ(files[0].stamp, "20240128_103000");
@@ -153,6 +155,22 @@ TEST(OpenRun, states_that_no_record_can_be_read) {
   const auto run = open_run(directory.path());
   ASSERT_TRUE(run);
   EXPECT_THAT((*run).note, HasSubstr("has no readable record: 2 damaged lines"));
+}
+
+TEST(OpenRun, states_that_records_are_of_another_version) {
+  const TemporaryDirectory directory;
+  append_file(directory.path() + "/run.json", R"({"schema": "flopmeter.run/2", "run_id": "0123"})");
+  append_file(directory.path() + "/records_20240128_103000.rank0.jsonl", "{\"v\":1,\"step\":1}\n");
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run);
+  EXPECT_THAT((*run).note, HasSubstr("is of another version of flopmeter"));
+}
+
+TEST(InputLimits, a_claimed_world_size_is_bounded_by_files) {
+  EXPECT_EQ(InputLimits::world_size(2048, 1), 2048);
+  EXPECT_EQ(InputLimits::world_size(10'000'000, 1), 1);
+  EXPECT_EQ(InputLimits::world_size(10'000'000, 200'000), 10'000'000);
+  EXPECT_EQ(InputLimits::world_size(-1, 0), 1);
 }
 
 TEST(OpenRun, does_not_read_a_pipe) {

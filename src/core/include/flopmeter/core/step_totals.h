@@ -49,10 +49,12 @@ struct AmountOverTime {
     seconds += other.seconds;
     return *this;
   }
-  /// Empty if no step knows the amount.
+  /// Empty if no step knows the amount, or if the time is so short that it must be wrong.
   [[nodiscard]] std::optional<double> rate() const {
+    constexpr double most = 1e30;
     if (!(seconds > 0)) return std::nullopt;
-    return static_cast<double>(amount) / seconds;
+    const double found = static_cast<double>(amount) / seconds;
+    return found < most ? std::optional{found} : std::nullopt;
   }
 };
 

@@ -51,12 +51,13 @@ struct InputLimits {
     return false;
   }
 
-  /// The world size that a file claims, bounded by the ranks that have files: a claim alone must
-  /// not allocate memory.
+  /// The world size that a file claims, or the number of ranks with files if the claim is too high:
+  /// a claim alone must not allocate memory.
   static constexpr int world_size(int claimed, std::size_t ranks_with_files) {
-    constexpr std::size_t least = 1000;
-    const std::size_t most = std::max(least, 100 * ranks_with_files);
-    return static_cast<int>(std::min(static_cast<std::size_t>(std::max(claimed, 1)), most));
+    constexpr std::size_t believed = 100'000;
+    const std::size_t most = std::max(believed, 100 * ranks_with_files);
+    const bool is_plausible = claimed > 0 && static_cast<std::size_t>(claimed) <= most;
+    return is_plausible ? claimed : std::max(1, static_cast<int>(ranks_with_files));
   }
 };
 

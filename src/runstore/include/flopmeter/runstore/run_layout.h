@@ -19,7 +19,11 @@ class RunLayout {
   explicit RunLayout(const RunContext& run)
       : RunLayout(run.directory, run.metadata.stamp, run.rank) {}
 
-  [[nodiscard]] std::string metadata() const { return directory_ + "/run.json"; }
+  static constexpr std::string_view metadata_name = "run.json";
+  [[nodiscard]] static std::string metadata_in(const std::string& directory) {
+    return directory + "/" + std::string{metadata_name};
+  }
+  [[nodiscard]] std::string metadata() const { return metadata_in(directory_); }
   [[nodiscard]] std::string records() const { return of_rank("records_", ".jsonl"); }
   [[nodiscard]] std::string records_csv() const { return of_rank("records_", ".csv"); }
   [[nodiscard]] std::string op_profile() const { return of_rank("op_profile_", ".jsonl"); }
