@@ -220,7 +220,7 @@ void FlopResolver::choose(Slot& slot) {
     return;
   }
   if (record.flops_source == FlopsProvenance::framework ||
-      record.flops_source == FlopsProvenance::estimate) {  // the batch brought them
+      record.flops_source == FlopsProvenance::estimate) {  // they came with the batch
     const bool too_low =
         slot.counted && 2 * record.counted_flops->value < record.model_flops->value;
     if (too_low || (slot.counted && lacks_work(record))) {

@@ -11,7 +11,7 @@
 
 namespace flopmeter {
 
-/// Diagnoses the newest steps while the run goes on.  Used by the writing thread alone.
+/// Diagnoses the newest steps during the run.  Used by the writer thread only.
 class LiveDiagnosis {
  public:
   explicit LiveDiagnosis(PeakTable peaks) : peaks_(std::move(peaks)) {}

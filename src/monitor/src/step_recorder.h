@@ -64,7 +64,7 @@ class StepRecorder {
   void count_generation() noexcept;
   void set_stage(std::string_view stage) noexcept { now_.record.stage = stage; }
 
-  /// The next step has this number unless it brings its own.
+  /// The next step has this number unless its input has one.
   void number_next(std::int64_t step) noexcept { last_step_ = step - 1; }
 
   /// A call of the tracker, for the cost that the record states.
@@ -91,7 +91,6 @@ class StepRecorder {
   /// Publishes the records that wait for the device; those it does not reach until the deadline
   /// have no device time.
   void finish_device(std::int64_t deadline_ns) noexcept;
-  [[nodiscard]] bool has_untimed_device() const noexcept { return device_.unsupported(); }
 
   /// Any thread: the profile that ended last, once.
   [[nodiscard]] std::unique_ptr<OpProfile> take_profile() noexcept {
@@ -111,6 +110,7 @@ class StepRecorder {
   void start_counting() noexcept;
   [[nodiscard]] std::string_view unsupported_note() const noexcept;
   void tag_compilation() noexcept;
+  void add_counted_work(const FlopTotals& work) noexcept;
   void stop_counting(std::int64_t step_ns) noexcept;
   void add_communication() noexcept;
   void start_profile() noexcept;
@@ -130,7 +130,7 @@ class StepRecorder {
   const Clock clock_;
   FlopCounter* const source_;
   const std::string_view convention_;
-  const FlopsProvenance stated_;  ///< of FLOPs that a batch brings
+  const FlopsProvenance stated_;  ///< of the FLOPs in an input
   const std::int32_t rank_;
   const std::int32_t world_size_;
   const std::int32_t data_parallel_;
@@ -176,9 +176,9 @@ class StepRecorder {
     bool has_idle = false;
   } queue_;
   std::int64_t delayed_step_ = -1;  ///< the last one with a delay
-  int catching_up_ = 0;             ///< steps in which the device may still work off a delay
-  double usual_lag_ = 0;            ///< before that
-  std::optional<double> coverage_;  ///< of the last profiled step
+  int catching_up_ = 0;   ///< steps in which the device may still run behind after a delay
+  double usual_lag_ = 0;  ///< before that
+  std::optional<double> coverage_;                      ///< of the last profiled step
   std::uint64_t compilations_ = compilations().load();  ///< before this step
   std::int64_t train_step_ns_ = 0;  ///< of the last ordinary step, without the wait for data
   FlopTotals before_;
