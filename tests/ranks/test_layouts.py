@@ -104,7 +104,7 @@ def test_a_run_that_ends_before_the_deadline_reports_the_late_rank(tmp_path):
     report = json.loads((directory / "report.json").read_text())
     (note,) = report["notes"]
     assert note.startswith("a rank is late or gone") and "run ended, and the deadline of 200000 ms" in note
-    assert report["finish"] < 1.9
+    assert report["finish"] < 10  # far less than the deadline
     assert len(records(directory, 0)) == 5
 
 

@@ -22,12 +22,4 @@ std::optional<OpKind> parse_op_kind(std::string_view text) {
   return std::nullopt;
 }
 
-Seconds OpProfile::self_time(OpKind kind) const {
-  Seconds sum;
-  for (const OpProfileRow& row : rows) {
-    if (row.kind == kind) sum.value += row.self.value;
-  }
-  return sum;
-}
-
 }  // namespace flopmeter

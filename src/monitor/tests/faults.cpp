@@ -15,7 +15,7 @@ namespace flopmeter {
 namespace {
 
 Options everything(const TemporaryDirectory& directory) {
-  Options options = negative(directory);
+  Options options = without_console(directory);
   options.directory += "/deeper/run";
   options.tensorboard = true;
   options.csv = true;
@@ -40,7 +40,7 @@ struct Sweep {
   const char* name;
   Fault fault;
   int code;                ///< 0 and not halved: allocations fail, not calls
-  bool only_long = false;  ///< with FLOPMETER_LONG=1: much the same as another
+  bool only_long = false;  ///< with FLOPMETER_LONG=1 only: similar to another
   [[nodiscard]] bool allocations() const { return code == 0 && fault != Fault::halved; }
 };
 

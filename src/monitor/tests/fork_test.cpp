@@ -56,11 +56,11 @@ TEST(Fork, a_forked_child_may_start_a_monitor_of_its_own) {
   if (!children_may_start_threads) GTEST_SKIP() << "not under a sanitizer";
   TemporaryDirectory directory;
   TemporaryDirectory own;
-  auto monitor = Monitor::start(negative(directory));
+  auto monitor = Monitor::start(without_console(directory));
   const pid_t child = fork();
   if (child == 0) {
     alarm(5);
-    auto mine = Monitor::start(negative(own));
+    auto mine = Monitor::start(without_console(own));
     for (int i = 0; i < 5; ++i) six_phases(*mine);
     mine->finish();
     _exit(0);

@@ -25,7 +25,7 @@ using namespace flopmeter;
 int main(int argc, char** argv) {
   const bool quiet_run = argc > 1 && std::strcmp(argv[1], "negative") == 0;
   TemporaryDirectory directory;
-  Options options = negative(directory);
+  Options options = without_console(directory);
   options.tensorboard = true;
   options.csv = true;
   options.breakdown = true;

@@ -56,7 +56,7 @@ class TestSource final : public FlopCounter {
 struct Rig {
   TemporaryDirectory directory;
   TestSource source;
-  Options options = negative(directory);
+  Options options = without_console(directory);
   Connections connections;
   std::vector<std::string> logged;
 

@@ -75,7 +75,7 @@ struct Rig {
   TemporaryDirectory directory;
   TestSource source;
   TestEstimator estimator;
-  Options options = negative(directory);
+  Options options = without_console(directory);
   bool with_estimator = true;
   World world;
   ModelFlops model_flops = ModelFlops::count;

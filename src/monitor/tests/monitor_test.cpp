@@ -21,7 +21,7 @@ std::int64_t nanoseconds(const Json& seconds) {
 TEST(Monitor, nested_phases_sum_to_the_step_to_the_nanosecond) {
   TemporaryDirectory directory;
   {
-    auto monitor = Monitor::start(negative(directory));
+    auto monitor = Monitor::start(without_console(directory));
     ASSERT_TRUE(monitor) << monitor.error().message;
     for (int i = 0; i < 50; ++i) {
       auto step = monitor->step({.samples = 8, .tokens = 8192});
@@ -48,7 +48,7 @@ TEST(Monitor, a_step_that_the_caller_timed_has_the_callers_time) {
   Connections connections;
   connections.clock = HandClock::clock();
   {
-    auto monitor = Monitor::start(negative(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), std::move(connections));
     monitor->begin_phase(Phase::other);
     HandClock::advance(100);
     monitor->begin_step({.step = 1});
@@ -71,7 +71,7 @@ TEST(Monitor, a_handmade_clock_gives_each_phase_its_own_time) {
   Connections connections;
   connections.clock = HandClock::clock();
   {
-    auto monitor = Monitor::start(negative(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), std::move(connections));
     monitor->begin_phase(Phase::data);  // before the step: part of it
     HandClock::advance(5);
     monitor->end_phase(Phase::data);
@@ -108,7 +108,7 @@ TEST(Monitor, a_handmade_clock_gives_each_phase_its_own_time) {
 TEST(Monitor, micro_batches_are_summed_and_tokens_come_from_lengths) {
   TemporaryDirectory directory;
   {
-    auto monitor = Monitor::start(negative(directory));
+    auto monitor = Monitor::start(without_console(directory));
     const std::int64_t lengths[] = {5, 7, 7};
     const ImageGrid grids[] = {{1, 4, 6}};
     monitor->begin_step();
@@ -135,7 +135,7 @@ TEST(Monitor, steps_sum_to_wall_time_and_phases_to_the_step) {
   Connections connections;
   connections.clock = HandClock::clock();
   {
-    auto monitor = Monitor::start(negative(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), std::move(connections));
     for (int i = 0; i < 3; ++i) {
       monitor->begin_step();
       monitor->begin_phase(Phase::forward);
@@ -162,7 +162,7 @@ TEST(Monitor, tagged_steps_stay_out_of_the_averages) {
   connections.clock = HandClock::clock();
   connections.peaks.set(Dtype::bf16, {1e12});
   {
-    auto monitor = Monitor::start(negative(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), std::move(connections));
     const auto step = [&](std::int64_t ns, StepTag tag) {
       monitor->begin_step({.tokens = 100, .tag = tag, .flops = Flops{500'000'000}});
       HandClock::advance(ns);
@@ -189,7 +189,7 @@ TEST(Monitor, a_clock_that_jumps_and_a_step_without_length_leave_sane_figures) {
   connections.clock = HandClock::clock();
   connections.peaks.set(Dtype::bf16, {1e12});
   {
-    auto monitor = Monitor::start(negative(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), std::move(connections));
     const auto step = [&](std::int64_t ns) {
       monitor->begin_step({.tokens = 100, .flops = Flops{500'000'000}});
       HandClock::advance(ns);
@@ -217,7 +217,7 @@ TEST(Monitor, a_clock_that_jumps_and_a_step_without_length_leave_sane_figures) {
 
 TEST(Monitor, wrong_use_is_counted_and_harmless) {
   TemporaryDirectory directory;
-  auto monitor = Monitor::start(negative(directory));
+  auto monitor = Monitor::start(without_console(directory));
   monitor->end_step();
   monitor->end_phase(Phase::forward);
   monitor->micro_batch();
@@ -247,7 +247,7 @@ TEST(Monitor, wrong_use_is_counted_and_harmless) {
 
 TEST(Monitor, another_thread_may_take_the_next_step) {
   TemporaryDirectory directory;
-  auto monitor = Monitor::start(negative(directory));
+  auto monitor = Monitor::start(without_console(directory));
   for (int i = 0; i < 20; ++i) {
     std::thread{[&] { auto step = monitor->step({.tokens = 1}); }}.join();
   }
@@ -258,7 +258,7 @@ TEST(Monitor, another_thread_may_take_the_next_step) {
 
 TEST(Monitor, switched_off_it_writes_nothing) {
   TemporaryDirectory directory;
-  Options options = negative(directory);
+  Options options = without_console(directory);
   options.enabled = false;
   auto monitor = Monitor::start(options);
   ASSERT_TRUE(monitor);
@@ -271,7 +271,7 @@ TEST(Monitor, switched_off_it_writes_nothing) {
 
 TEST(Monitor, an_unknown_sink_is_an_error_at_start) {
   TemporaryDirectory directory;
-  Options options = negative(directory);
+  Options options = without_console(directory);
   options.sinks = {"jsonn:x"};
   const auto monitor = Monitor::start(options);
   ASSERT_FALSE(monitor);
@@ -296,7 +296,7 @@ TEST(Monitor, a_directory_that_cannot_be_written_is_logged_and_survived) {
 
 TEST(Monitor, subscribers_get_finished_records) {
   TemporaryDirectory directory;
-  auto monitor = Monitor::start(negative(directory));
+  auto monitor = Monitor::start(without_console(directory));
   auto all = monitor->subscribe(100);
   auto few = monitor->subscribe(4);
   for (int i = 0; i < 10; ++i) auto step = monitor->step({.tokens = i});
@@ -316,7 +316,7 @@ TEST(Monitor, a_restart_continues_the_goodput_of_the_directory) {
     HandClock::reset(unix_s * 1'000'000'000);
     Connections connections;
     connections.clock = HandClock::clock();
-    auto monitor = Monitor::start(negative(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), std::move(connections));
     for (std::int64_t s = first; s <= last; ++s) {
       monitor->begin_step({.tokens = 1, .step = s});
       HandClock::advance(1'000'000'000);

@@ -210,7 +210,7 @@ TEST(Options, an_unknown_variable_is_a_warning_with_a_suggestion) {
   EXPECT_THAT(options.warnings[0],
               HasSubstr("FLOPMETER_LOG_INTERVALL; did you mean FLOPMETER_LOG_INTERVAL"));
   TemporaryDirectory directory;
-  Options quiet_options = negative(directory);
+  Options quiet_options = without_console(directory);
   quiet_options.warnings = options.warnings;
   std::vector<std::string> warned;
   Connections connections;

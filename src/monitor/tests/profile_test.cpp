@@ -49,14 +49,14 @@ void wait_for_profiles(const TemporaryDirectory& directory, std::size_t number) 
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
-/// Steps of a tenth of a second by a clock turned by hand; a profiled one takes `slow` more.
+/// Steps of a tenth of a second of a manual clock; a profiled one takes `slow` more.
 void train(const TemporaryDirectory& directory,
            ProfilingCounter& source,
            int steps,
            int frequency,
            double slow = 0) {
   HandClock::reset();
-  Options options = negative(directory);
+  Options options = without_console(directory);
   options.profile_frequency = frequency;
   Connections connections;
   connections.source = &source;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 namespace flopmeter {
 
@@ -28,6 +29,13 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// finish() does not wait for a writer that a busy machine has left behind.
+inline void wait_until_written(const Monitor& monitor, std::uint64_t steps) {
+  const auto start = std::chrono::steady_clock::now();
+  while (monitor.status().written < steps && seconds_since(start) < 60)
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+}
+
 inline void six_phases(Monitor& monitor) {
   monitor.begin_step({.samples = 8, .tokens = 8192});
   for (const Phase phase : {Phase::data, Phase::forward, Phase::backward}) {
@@ -38,7 +46,7 @@ inline void six_phases(Monitor& monitor) {
 }
 
 inline Options everything(const TemporaryDirectory& directory) {
-  Options options = negative(directory);
+  Options options = without_console(directory);
   options.tensorboard = true;
   options.csv = true;
   options.breakdown = true;

@@ -26,7 +26,7 @@ TEST(RunDirectory, old_stamps_go_but_never_a_live_one) {
     }
   }
   std::ofstream{directory.path() + "/perf_metrics_notes.log"} << "mine";
-  Options options = negative(directory);
+  Options options = without_console(directory);
   options.max_log_files = 3;
   auto live = Monitor::start(options);
   six_phases(*live);
@@ -46,8 +46,8 @@ TEST(RunDirectory, old_stamps_go_but_never_a_live_one) {
 TEST(RunDirectory, two_runs_in_one_directory_never_share_a_line) {
   TemporaryDirectory directory;
   {
-    auto one = Monitor::start(negative(directory));
-    auto two = Monitor::start(negative(directory));
+    auto one = Monitor::start(without_console(directory));
+    auto two = Monitor::start(without_console(directory));
     std::thread first{[&] {
       for (int i = 0; i < 200; ++i) six_phases(*one);
     }};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts shared by the monitor's tests: a directory that goes away, a clock turned by hand, and
-// records read back.
+// Shared by the monitor's tests: a temporary directory, a manual clock, and a reader of records.
 #pragma once
 
 #include "../../../tests/support/files.h"
@@ -42,7 +41,7 @@ inline Json read_summary(const TemporaryDirectory& directory) {
   return Json::parse(read_file(directory.path() + "/" + directory.names("perf_summary_").at(0)));
 }
 
-inline Options negative(const TemporaryDirectory& directory) {
+inline Options without_console(const TemporaryDirectory& directory) {
   Options options;
   options.directory = directory.path();
   options.console = false;

@@ -42,7 +42,7 @@ TEST(TrainingThread, there_is_one_named_thread_with_blocked_signals) {
   };
   const std::size_t before = threads().size();
   TemporaryDirectory directory;
-  auto monitor = Monitor::start(negative(directory));
+  auto monitor = Monitor::start(without_console(directory));
   six_phases(*monitor);
   while (monitor->status().written == 0) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(threads().size(), before + 1);

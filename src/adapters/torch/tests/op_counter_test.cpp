@@ -10,6 +10,7 @@
 #include <torch/library.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -271,12 +272,16 @@ TEST(OpProfiler, sees_every_operator_with_its_own_time) {
   at::mm(a, a).relu().sum().backward();
   const OpProfile result = profile.stop();
   std::map<std::string, std::uint64_t> calls;
-  for (const OpProfileRow& row : result.rows) calls[row.name] += row.calls;
+  std::map<OpKind, double> seconds;
+  for (const OpProfileRow& row : result.rows) {
+    calls[row.name] += row.calls;
+    seconds[row.kind] += row.self.value;
+  }
   EXPECT_EQ(calls["aten::mm"], 3);
   EXPECT_EQ(calls["aten::relu"], 1);
-  EXPECT_GT(result.self_time(OpKind::compute).value, 0);
+  EXPECT_GT(seconds[OpKind::compute], 0);
   EXPECT_GE(result.wall.value * 2, result.busy.value);
-  EXPECT_EQ(result.self_time(OpKind::unknown).value, 0);
+  EXPECT_EQ(seconds[OpKind::unknown], 0);
 }
 
 /// Seconds without an operator.
@@ -311,17 +316,22 @@ TEST(OpProfiler, puts_outermost_operators_on_a_time_axis) {
   const StepTimeline& timeline = result.timeline;
   std::map<std::string, std::size_t> count;
   std::size_t spans = 0;
+  double longest_idle = 0;
   for (const StepTimeline::Lane& lane : timeline.lanes) {
     double end = 0;
     for (const StepTimeline::Span& span : lane.spans) {
       ++count[lane.kind + " " + span.name];
+      if (lane.kind == "idle") {
+        EXPECT_GT(span.seconds, 200e-6) << "dispatching an operator takes less";
+        longest_idle = std::max(longest_idle, span.seconds);
+      }
       EXPECT_GE(span.start, end - 1e-6) << span.name;
       end = span.start + span.seconds;
     }
     EXPECT_LE(end, timeline.seconds + 1e-6);
     if (lane.kind != "phases") spans += lane.spans.size();
   }
-  EXPECT_EQ(count["idle no operator"], 1U);
+  EXPECT_GE(longest_idle, 0.02);
   EXPECT_GT(count["compute aten::linear"], 1000U);
   EXPECT_EQ(count["compute aten::addmm"], 0U) << "inside aten::linear";
   EXPECT_EQ(spans, 2000U) << "the longest ones";

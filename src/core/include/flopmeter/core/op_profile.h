@@ -68,8 +68,6 @@ struct OpProfile {
   Seconds busy;               ///< self time of all operators, summed over threads
   bool on_device = false;     ///< work was queued on a device: operators' times are the host's
   bool device_times = false;  ///< they are those of the device, by events between operators
-
-  [[nodiscard]] Seconds self_time(OpKind kind) const;
 };
 
 }  // namespace flopmeter
