@@ -18,9 +18,9 @@ _PASS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def describe_error(error: object) -> str:
-    """Type and text of an error; its text may be what fails."""
+    """Type and first line of an error; its text may be what fails."""
     try:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
     except Exception:
         return type(error).__name__
 

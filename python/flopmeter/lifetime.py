@@ -24,7 +24,7 @@ def finish_at_exit(monitor: Monitor) -> None:
 
 
 def finished(monitor: Monitor) -> None:
-    """The monitor needs no end any more."""
+    """The monitor has finished: nothing is left to do at exit."""
     _alive.discard(monitor)
     _kept.discard(monitor)
     if not _alive:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import weakref
@@ -39,7 +40,7 @@ class StepSource(NamedTuple):
     modules: tuple[Any, ...] = ()  # whose passes are forward and backward, if the model is a configuration
     optimizer_hooks: bool = True  # on all optimizers of torch; False: the caller passes them on
     loader_hook: bool = False  # on all loaders of torch
-    on_model_lost: Callable[[], None] | None = None  # optimizers step, and the model is not called any more
+    on_model_lost: Callable[[], None] | None = None  # optimizers step but the model is not called
     automatic: bool = False  # started by ``flopmeter run``: gives way to a monitor that the program makes
 
 
@@ -253,7 +254,8 @@ class Monitor:
     def detach(self) -> None:
         """Remove all hooks and patches; the records so far are written."""
         while self._detachable:
-            self._detachable.pop().remove()
+            with contextlib.suppress(Exception):
+                self._detachable.pop().remove()
 
     @guarded
     def finish(self) -> None:

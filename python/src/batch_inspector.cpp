@@ -103,7 +103,7 @@ const StepInput* BatchInspector::describe(py::handle batch,
     }
     return inspect(batch, monitor, is_only_source);
   } catch (py::error_already_set& error) {
-    if (error.matches(PyExc_KeyboardInterrupt)) error.restore();  // the user's, who is to get it
+    if (!error.matches(PyExc_Exception)) error.restore();  // the program's own
   } catch (...) {
   }
   return nullptr;

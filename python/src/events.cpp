@@ -39,19 +39,29 @@ class Events {
   explicit Events(PythonMonitor& monitor) : link_(monitor.link()) {}
 
   /// Reports an event by name; returns what the reporter should do or log: names, mostly none.
-  py::tuple on(const std::string& name,
-               py::object batch,
-               py::object step,
-               py::object epoch,
-               py::object loss,
-               const std::string& policy,
-               bool gradients) {
-    const auto at = std::find(event_names.begin(), event_names.end(), name);
-    if (*link_ == nullptr || at == event_names.end()) return py::tuple{};
+  py::tuple on(py::handle name, const py::kwargs& facts) {
+    if (*link_ == nullptr) return py::tuple{};
     PythonMonitor& monitor = **link_;
+    const auto at = std::find(event_names.begin(), event_names.end(), text_of(name));
+    if (at == event_names.end()) {
+      ++monitor.dropped_values;
+      return py::tuple{};
+    }
+    py::ssize_t known = 0;
+    const auto fact = [&](const char* key) {
+      PyObject* value = PyDict_GetItemString(facts.ptr(), key);
+      if (value != nullptr) ++known;
+      return py::handle{value != nullptr ? value : Py_None};
+    };
+    const py::handle batch = fact("batch");
+    const py::handle step = fact("step");
+    const py::handle epoch = fact("epoch");
+    const py::handle loss = fact("loss");
     StepEvent event{.kind = static_cast<StepEventKind>(at - event_names.begin())};
-    event.gradients = gradients;
-    event.policy = policy == "per_batch" ? StepPolicy::per_batch : StepPolicy::per_optimizer_step;
+    event.gradients = fact("gradients").ptr() != Py_False;
+    event.policy = text_of(fact("policy")) == "per_batch" ? StepPolicy::per_batch
+                                                          : StepPolicy::per_optimizer_step;
+    monitor.dropped_values += PyDict_GET_SIZE(facts.ptr()) - known;
     const StepOutcome outcome{.loss = real_number(loss, monitor.dropped_values)};
     event.outcome = &outcome;
     event.has_batch = event.kind == StepEventKind::fetch_end && !batch.is_none();
@@ -73,9 +83,9 @@ class Events {
  private:
   struct Described {
     Events& events;
-    py::object& batch;
-    py::object& step;
-    py::object& epoch;
+    py::handle batch;
+    py::handle step;
+    py::handle epoch;
     bool is_loader;
     StepInput input{};
 
@@ -85,8 +95,7 @@ class Events {
           batch.is_none() ? nullptr : events.inspector_.describe(batch, monitor, !is_loader);
       if (found != nullptr) input = *found;
       input.step = whole_number(step, monitor.dropped_values);
-      if (const auto number = whole_number(epoch, monitor.dropped_values))
-        input.epoch = static_cast<std::int32_t>(*number);
+      input.epoch = epoch_number(epoch, monitor.dropped_values);
       return &input;
     }
   };
@@ -100,15 +109,7 @@ class Events {
 void bind_events(py::module_& m) {
   py::class_<Events>(m, "Events", "Reports events of loaders and integrations to a monitor.")
       .def(py::init<PythonMonitor&>(), py::arg("monitor"))
-      .def("on",
-           &Events::on,
-           py::arg("name"),
-           py::arg("batch") = py::none(),
-           py::arg("step") = py::none(),
-           py::arg("epoch") = py::none(),
-           py::arg("loss") = py::none(),
-           py::arg("policy") = "per_optimizer_step",
-           py::arg("gradients") = true);
+      .def("on", &Events::on, py::arg("name"));
 }
 
 }  // namespace flopmeter

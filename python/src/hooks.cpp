@@ -221,8 +221,8 @@ class Hooks {
   /// then the hooks go with the next call of the model.
   void fail(Place place) noexcept {
     py::error_already_set error;
-    if (error.matches(PyExc_KeyboardInterrupt)) {
-      error.restore();  // the user's, who is to get it
+    if (!error.matches(PyExc_Exception)) {
+      error.restore();  // such as KeyboardInterrupt: the program's
       return;
     }
     active_ = false;
@@ -233,7 +233,7 @@ class Hooks {
   void send(const char* name, PyObject* value) noexcept {
     PyObject* answer = PyObject_CallFunction(report_.ptr(), "sO", name, value);
     Py_XDECREF(answer);
-    PyErr_Clear();
+    clear_error();
   }
 
   struct Described {

@@ -10,68 +10,10 @@
 #include <flopmeter/runstore/record_stream.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace py = pybind11;
 
 namespace flopmeter {
-
-std::optional<std::int64_t> whole_number(py::handle value, std::int64_t& dropped) noexcept {
-  if (!value || value.is_none()) return std::nullopt;
-  if (PyFloat_CheckExact(value.ptr())) {
-    const double number = PyFloat_AS_DOUBLE(value.ptr());
-    if (std::abs(number) < 9e18 && number == std::floor(number))
-      return static_cast<std::int64_t>(number);
-    ++dropped;
-    return std::nullopt;
-  }
-  PyObject* index = PyNumber_Index(value.ptr());
-  int overflow = 0;
-  const std::int64_t number =
-      index == nullptr ? -1 : PyLong_AsLongLongAndOverflow(index, &overflow);
-  Py_XDECREF(index);
-  if (index != nullptr && overflow == 0) return number;
-  PyErr_Clear();
-  ++dropped;
-  return std::nullopt;
-}
-
-std::optional<double> real_number(py::handle value, std::int64_t& dropped) noexcept {
-  if (!value || value.is_none()) return std::nullopt;
-  const double number = PyFloat_AsDouble(value.ptr());
-  if (number != -1.0 || PyErr_Occurred() == nullptr) return number;
-  PyErr_Clear();
-  ++dropped;
-  return std::nullopt;
-}
-
-OwnedBatch::OwnedBatch(py::handle batch, Dtype flops_dtype, std::int64_t& dropped) {
-  if (batch.is_none() || !PyTuple_Check(batch.ptr()) || PyTuple_GET_SIZE(batch.ptr()) != 7) return;
-  const auto field = [&](Py_ssize_t i) { return py::handle{PyTuple_GET_ITEM(batch.ptr(), i)}; };
-  input_.samples = whole_number(field(0), dropped);
-  input_.tokens = whole_number(field(1), dropped);
-  if (PyList_CheckExact(field(2).ptr())) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(field(2).ptr()); ++i) {
-      if (const auto length = whole_number(PyList_GET_ITEM(field(2).ptr(), i), dropped))
-        lengths_.push_back(*length);
-    }
-  }
-  input_.padded_length = whole_number(field(3), dropped).value_or(0);
-  if (PyList_CheckExact(field(4).ptr())) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(field(4).ptr()); ++i) {
-      PyObject* grid = PyList_GET_ITEM(field(4).ptr(), i);
-      if (!PyTuple_CheckExact(grid) || PyTuple_GET_SIZE(grid) != 3) continue;
-      const auto side = [&](Py_ssize_t k) {
-        return std::clamp<std::int64_t>(
-            whole_number(PyTuple_GET_ITEM(grid, k), dropped).value_or(0), 0, INT32_MAX);
-      };
-      images_.push_back({.t = side(0), .h = side(1), .w = side(2)});
-    }
-  }
-  input_.visual_tokens = whole_number(field(5), dropped);
-  if (const auto flops = whole_number(field(6), dropped)) input_.flops = Flops{*flops};
-  input_.flops_dtype = flops_dtype;
-}
 
 namespace {
 
@@ -146,14 +88,14 @@ bool PythonTracer::begin(std::int64_t step) noexcept {
   const py::gil_scoped_acquire gil;
   PyObject* answer = PyObject_CallMethod(tracer_.ptr(), "begin", "L", static_cast<long long>(step));
   Py_XDECREF(answer);
-  PyErr_Clear();
+  clear_error();
   return answer == Py_True;
 }
 
 void PythonTracer::end(bool keep) noexcept {
   const py::gil_scoped_acquire gil;
   Py_XDECREF(PyObject_CallMethod(tracer_.ptr(), "end", "O", keep ? Py_True : Py_False));
-  PyErr_Clear();
+  clear_error();
 }
 
 void PythonMonitor::step_ended() noexcept {
@@ -167,7 +109,7 @@ void PythonMonitor::step_ended() noexcept {
           std::memory_order_relaxed);
   }
   Py_XDECREF(values);
-  PyErr_Clear();
+  clear_error();
 }
 
 namespace {
@@ -175,14 +117,10 @@ namespace {
 /// A name of a table such as the phases; empty and counted if there is none.
 template <class Enum>
 std::optional<Enum> named(py::handle value, std::size_t count, std::int64_t& dropped) noexcept {
-  Py_ssize_t size = 0;
-  const char* text =
-      PyUnicode_Check(value.ptr()) ? PyUnicode_AsUTF8AndSize(value.ptr(), &size) : nullptr;
-  for (std::size_t i = 0; text != nullptr && i < count; ++i) {
-    if (to_string(static_cast<Enum>(i)) == std::string_view{text, static_cast<std::size_t>(size)})
-      return static_cast<Enum>(i);
+  const auto text = text_of(value);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (to_string(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
   }
-  PyErr_Clear();
   ++dropped;
   return std::nullopt;
 }
@@ -204,13 +142,7 @@ void begin_step(PythonMonitor& self,
   OwnedBatch owned{batch, self.dtype(), self.dropped_values};
   StepInput& fields = owned.fields();
   fields.step = whole_number(step, self.dropped_values);
-  if (const auto number = real_number(epoch, self.dropped_values)) {
-    if (*number >= 0 && *number < INT32_MAX) {
-      fields.epoch = static_cast<std::int32_t>(*number);
-    } else {
-      ++self.dropped_values;
-    }
-  }
+  fields.epoch = epoch_number(epoch, self.dropped_values);
   if (!tag.is_none())
     fields.tag = named<StepTag>(tag, tag_count, self.dropped_values).value_or(StepTag::train);
   is_mark ? self.monitor().mark_step(owned.view()) : self.monitor().begin_step(owned.view());
@@ -263,26 +195,20 @@ void end_phase(PythonMonitor& self, py::handle name) noexcept {
 /// Returns the stage before, or None.
 py::object set_stage(PythonMonitor& self, py::handle name) {
   py::object before = py::none();
-  Py_ssize_t size = 0;
-  const char* text =
-      PyUnicode_Check(name.ptr()) ? PyUnicode_AsUTF8AndSize(name.ptr(), &size) : nullptr;
+  const auto text = text_of(name);
   try {
-    const std::string_view stage = self.monitor().set_stage(
-        text == nullptr ? std::string_view{}
-                        : std::string_view{text, static_cast<std::size_t>(size)});
+    const std::string_view stage = self.monitor().set_stage(text.value_or(""));
     if (!stage.empty()) before = py::str(stage.data(), stage.size());
   } catch (...) {
     ++self.dropped_values;
   }
-  PyErr_Clear();
-  if (text == nullptr && !name.is_none()) ++self.dropped_values;
+  if (!text && !name.is_none()) ++self.dropped_values;
   return before;
 }
 
 void set_training_phase(PythonMonitor& self, py::handle name) {
   Options options;
-  if (py::isinstance<py::str>(name) &&
-      set_option(options, "training_phase", name.cast<std::string>())) {
+  if (set_option(options, "training_phase", text_of(name).value_or(""))) {
     self.monitor().set_training_phase(options.training_phase);
   } else {
     ++self.dropped_values;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bindings.h"
+#include "values.h"
 
 #include <flopmeter/catalog/model_estimator.h>
 #include <flopmeter/monitor/monitor.h>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace flopmeter {
@@ -43,32 +45,6 @@ struct MonitorConfig {
   pybind11::object device_memory = pybind11::none();  ///< () -> (current, peak, reserved) in bytes
   pybind11::object tracer = pybind11::none();         ///< with begin(step) -> bool and end(keep)
 };
-
-/// A batch whose lengths and images are owned.
-class OwnedBatch {
- public:
-  /// From the fields of flopmeter.batch.Batch.  Values of a wrong type are dropped and counted.
-  OwnedBatch() = default;
-  OwnedBatch(pybind11::handle batch, Dtype flops_dtype, std::int64_t& dropped);
-
-  [[nodiscard]] StepInput view() const noexcept {
-    StepInput input = input_;
-    input.sequence_lengths = lengths_;
-    input.images = images_;
-    return input;
-  }
-  StepInput& fields() noexcept { return input_; }
-
- private:
-  StepInput input_;
-  std::vector<std::int64_t> lengths_;
-  std::vector<ImageGrid> images_;
-};
-
-/// An integer in 64 bits; empty and counted if `value` is something else than that or None.
-std::optional<std::int64_t> whole_number(pybind11::handle value, std::int64_t& dropped) noexcept;
-/// A finite or infinite float; empty and counted if `value` is something else than that or None.
-std::optional<double> real_number(pybind11::handle value, std::int64_t& dropped) noexcept;
 
 /// Passes the calls to an object of Python.
 class PythonTracer final : public StepTracer {
@@ -101,7 +77,7 @@ class PythonMonitor {
   std::int64_t dropped_values = 0;
 
  private:
-  /// The session holds it too: it may outlive this object if an output does not take its data.
+  /// The session holds it too: it outlives this object if an output timed out.
   struct Shared {
     std::unique_ptr<FlopEstimator> estimator;
     std::array<std::atomic<std::int64_t>, 3> memory{-1, -1, -1};  ///< negative: not known

@@ -2,6 +2,7 @@
 //
 // Finished records for Python, and the totals over some of them.
 #include "bindings.h"
+#include "values.h"
 
 #include <flopmeter/core/step_totals.h>
 #include <flopmeter/monitor/monitor.h>
@@ -9,15 +10,36 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <chrono>
+
 namespace py = pybind11;
 
 namespace flopmeter {
 namespace {
 
-std::optional<std::string> next_record(Subscription& self, double seconds) {
-  const py::gil_scoped_release release;
-  const auto record =
-      self.next(std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)});
+/// Waits in parts, so that signals of the program are handled.
+std::optional<StepRecord> wait_for_record(Subscription& self, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double longest = 86'400;
+  constexpr std::chrono::milliseconds part{500};
+  const std::chrono::duration<double> wait{seconds > 0 ? std::min(seconds, longest) : 0};
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    {
+      const py::gil_scoped_release release;
+      if (auto record = self.next(std::clamp(left, std::chrono::milliseconds{0}, part)))
+        return record;
+    }
+    if (left <= part || self.closed()) return std::nullopt;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+}
+
+std::optional<std::string> next_record(Subscription& self, py::handle seconds) {
+  std::int64_t dropped = 0;  // does not wait for a value that is not a number
+  const auto record = wait_for_record(self, real_number(seconds, dropped).value_or(0));
   if (!record) return std::nullopt;
   std::string text;
   JsonWriter json(text);

@@ -4,6 +4,7 @@
 import contextlib
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -175,6 +176,9 @@ WRONG = [
     lambda m: m.phase(7).__enter__(),
     lambda m: m.stage(object()).__enter__(),
     lambda m: m.set_training_phase(None),
+    lambda m: m.emit("no_event"),
+    lambda m: m.emit("batch_end", unknown=1),
+    lambda m: m.emit("batch_end", loss="low"),
     lambda m: m.subscribe("all"),
 ]
 
@@ -190,6 +194,90 @@ def test_a_wrong_value_is_dropped_and_counted(call, tmp_path):
         pass
     monitor.finish()
     assert records(tmp_path)[-1]["tokens"] == 2
+
+
+def raising(name, error):
+    def fail(*_args):
+        raise error
+
+    return type("Raising", (), {name: fail})()
+
+
+def deep(levels):
+    nested = []
+    for _ in range(levels):
+        nested = [nested]
+    return nested
+
+
+HOSTILE = [
+    *(True, -1, 2**63, -(2**63), 10**400, 0.5, 1e300, math.nan, -math.inf, 1j),
+    *("", "\0", "\udc80", "\x1b[31m", "x" * 100_000, b"x", object(), object, print, sys),
+    *([], [math.nan], [2**70], [None], deep(100_000), (), (1, 2, 3), {}, {"a": 1}, set(), range(10**12), iter([1])),
+    *(torch.ones(2, 2), torch.ones(0), torch.ones(1, device="meta"), torch.sparse_coo_tensor([[0]], [1.0], (2,)), torch.tensor(1j)),
+    *(raising(f"__{name}__", ValueError) for name in "float index len iter bool eq hash str repr getattr array".split()),
+    *(raising(name, RuntimeError) for name in ("item", "device", "shape", "__getattribute__")),
+]
+BATCH = ("tokens", "samples", "attention_mask", "input_ids", "seq_lens", "image_grid_thw", "flops", "unknown")
+STEP = ("step", "epoch", "tag", "loss", "grad_norm", "learning_rate")
+FACTS = ("batch", "step", "epoch", "loss", "policy", "gradients", "unknown")
+
+
+def call_all(monitor, value):
+    """Every public method, with the value as each of its arguments."""
+    for name in BATCH + STEP:
+        with monitor.step(**{name: value}):
+            monitor.micro_batch(**{name: value})
+        monitor.begin_step(**{name: value})
+        monitor.abandon_step()
+    for name in ("loss", "grad_norm", "learning_rate", "batch"):
+        monitor.begin_step()
+        monitor.end_step(**{name: value})
+    with monitor.phase(value), monitor.stage(value):
+        monitor.log(loss=value, grad_norm=value, learning_rate=value)
+    monitor.emit(value)
+    for name in FACTS:
+        for event in ("fetch_end", "batch_begin", "batch_end", "loop_end"):
+            monitor.emit(event, **{name: value})
+    monitor.set_training_phase(value)
+    monitor.subscribe(value)
+
+
+def test_no_value_makes_a_method_raise(tmp_path, capsys):
+    monitor = flopmeter.Monitor(tmp_path, console=False)
+    for value in HOSTILE:
+        call_all(monitor, value)
+    assert "without the monitor" not in capsys.readouterr().err
+    monitor.abandon_step()
+    with monitor.step(tokens=2):
+        pass
+    monitor.finish()
+    assert records(tmp_path)[-1]["tokens"] == 2
+
+
+def test_no_value_makes_a_subscription_raise_or_wait_for_a_closed_run(tmp_path):
+    monitor = flopmeter.Monitor(tmp_path, console=False)
+    subscription = monitor.subscribe()
+    monitor.finish()
+    assert [subscription.next(value) for value in HOSTILE] == [None] * len(HOSTILE)
+
+
+def test_waiting_for_a_record_can_be_interrupted(tmp_path):
+    monitor = flopmeter.Monitor(tmp_path, console=False)
+    subscription = monitor.subscribe()
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        subscription.next(1e300)
+    monitor.finish()
+
+
+def test_an_exit_of_the_program_inside_a_value_is_not_lost(tmp_path):
+    monitor = flopmeter.Monitor(tmp_path, console=False)
+    with pytest.raises(SystemExit):
+        monitor.step(tokens=raising("__index__", SystemExit(3)))
+        for _ in range(100):
+            len(())
+    monitor.finish()
 
 
 def test_a_huge_queue_is_limited(tmp_path):

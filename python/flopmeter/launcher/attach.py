@@ -54,7 +54,7 @@ def start(model: Any, on_model_lost: Callable[[], None], has_optimizer: bool = T
     others = lifetime.active_monitors()
     if any(not each.automatic for each in others):
         return None
-    for each in others:  # of a model that is not trained any more
+    for each in others:  # of a model whose training has ended
         each.finish()
     steps = StepSource(
         policy="per_optimizer_step",

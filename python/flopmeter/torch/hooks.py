@@ -152,7 +152,7 @@ class CollectorHook:
 
 
 class TorchHooks:
-    """The hooks of one monitor.  ``on_model_lost`` is called if optimizers step and the model is not called any more."""
+    """The hooks of one monitor.  ``on_model_lost`` is called if optimizers step but the model is not called."""
 
     def __init__(
         self,
