@@ -57,7 +57,7 @@ check_fuzz() {
   cmake --preset fuzz && cmake --build --preset fuzz -j "$jobs" --target $(cd tests/fuzz && printf '%s ' *_fuzz.cpp | sed 's/\.cpp//g') &&
     ctest --preset fuzz -j "$jobs"
 }
-check_tidy() { cmake --preset tidy && cmake --build --preset tidy; }
+check_tidy() { cmake --preset tidy && cmake --build --preset tidy -j "$jobs" -- -k 0; }  # all findings
 check_consumer() { tests/install/consumer/run.sh; }
 check_docs() { $python tools/docs.py --check; }
 check_python() {

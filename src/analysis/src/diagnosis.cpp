@@ -18,7 +18,7 @@ std::string peak_name(const StepTotals& totals) {
   return dtype ? std::string{to_string(*dtype)} : std::string{};
 }
 
-/// Fills what a fix brings from the time that it leaves.
+/// Fills in the effect of a fix from the time that remains.
 void fill_what_if(Finding& finding, const StepTotals& totals, double total, double saved) {
   const double useful = totals.mfu().value_or(0) * total * finding.useful_factor;
   const double least = std::min(useful, total);  // that is left, apart from rounding

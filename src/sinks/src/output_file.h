@@ -41,7 +41,7 @@ class OutputFile {
 
  private:
   Result<void> open();
-  /// Gives up a descriptor that is not of our file any more.
+  /// Gives up a descriptor that refers to another file by now.
   void check_descriptor();
   Result<void> write_all(std::string_view text);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares every sink with its stored file.  A sink in sinks/formats is found by itself; `make
+// Compares every sink with its stored file.  A sink in sinks/formats is found automatically; `make
 // golden` writes the files.
 #include "support.h"
 

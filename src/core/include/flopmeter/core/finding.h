@@ -16,7 +16,7 @@ struct Saving {
 };
 
 /// One thing that costs time or makes a number doubtful, with the evidence, what to do about it,
-/// and what that brings.  Times cover all train steps that were analyzed.
+/// and its effect.  Times cover all train steps that were analyzed.
 struct Finding {
   std::string rule;                  ///< "data_loading"
   std::string summary;               ///< one sentence

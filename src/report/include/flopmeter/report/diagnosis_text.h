@@ -8,7 +8,7 @@
 
 namespace flopmeter {
 
-/// A diagnosis as terminal text: verdict, budget, findings, and what they bring.
+/// A diagnosis as terminal text: verdict, budget, findings, and their effect.
 std::string diagnosis_text(const Diagnosis& diagnosis,
                            const std::optional<DeviceCost>& cost = std::nullopt);
 
