@@ -18,7 +18,7 @@ std::optional<OpCost> scan(const OpCall& call) {
   const Arg k = call.arg(1);
   const Arg v = call.arg(2);
   if (!k.is_tensor(4) || !v.is_tensor(4)) return std::nullopt;
-  const Flops work = {passes * per_element * v.elements() * k[3]};
+  const Flops work = {WideInt{passes} * per_element * v.elements() * k[3]};
   const WideInt elements = (q.is_tensor(4) ? q.elements() : 0) + k.elements() + 2 * v.elements();
   return OpCost{.executed = work, .model = work, .bytes = {passes * elements * v.bits() / 8}};
 }

@@ -156,7 +156,7 @@ struct OpRule {
 template <std::size_t size>
 struct ParameterNames {
   std::array<char, size> text{};
-  // NOLINTNEXTLINE(google-explicit-constructor,cppcoreguidelines-avoid-c-arrays): a literal
+  // NOLINTNEXTLINE(google-explicit-constructor,modernize-avoid-c-arrays): a literal
   consteval ParameterNames(const char (&literal)[size]) {
     for (std::size_t i = 0; i < size; ++i) text[i] = literal[i];
   }
