@@ -91,6 +91,7 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
   if (device.empty()) return std::optional<PeakTable>{};
   auto table = device_table(device, sparse, *type);
   if (!table) return table.error();
+  if (any_dtype) return std::optional{*std::move(table)};
   return with_peak(*std::move(table), *type);
 }
 

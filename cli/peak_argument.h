@@ -19,11 +19,12 @@ struct PeakArgument {
   std::string dtype = "bf16";
   bool sparse = false;
   std::string peak;
+  bool any_dtype = false;  ///< a device need not have a peak for `dtype`
 
   void add_options(Arguments& app);
   [[nodiscard]] Result<Dtype> compute_dtype() const;
   /// Empty if neither a device nor a peak is set.  A device without a peak for the dtype is an
-  /// error.
+  /// error, unless any will do.
   [[nodiscard]] Result<std::optional<PeakTable>> table() const;
 };
 

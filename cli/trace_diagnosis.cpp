@@ -13,7 +13,8 @@ double seconds(TraceNs time) {
   return static_cast<double>(time) * 1e-9;
 }
 
-/// Adds the part of a window to the sums of a mean step.
+/// Adds the part of a window to the sums of a mean step.  `waiting` is what collectives wait for
+/// other ranks.
 void add_window(DeviceTime& device,
                 const TimeSplit& split,
                 const IdleTimes& idle,
@@ -43,15 +44,13 @@ void add_window(DeviceTime& device,
 DeviceTime device_time(const DeviceReport& report) {
   DeviceTime device;
   int steps = 0;
-  const auto measured = std::count_if(
-      report.steps.begin(), report.steps.end(), [](const auto& s) { return s.device.has_value(); });
   for (const TraceStepReport& step : report.steps) {
     if (!step.device) continue;
-    add_window(device, step.split, step.idle, report.collective_wait / measured);
+    add_window(device, step.split, step.idle, step.collective_wait);
     ++steps;
   }
   if (report.steps.empty()) {
-    add_window(device, report.split, report.idle, report.collective_wait);
+    add_window(device, report.split, report.idle, report.collective_wait.value_or(0));
     steps = 1;
   }
   for (const OpProfile& profile : report.profiles) {
@@ -66,8 +65,25 @@ DeviceTime device_time(const DeviceReport& report) {
   return device;
 }
 
-Evidence evidence_of(const DeviceReport& report) {
+/// The figures that rules compare ranks by; which rank the others wait for is known from the trace.
+std::vector<RankFigures> figures_of_ranks(const TraceReport& report) {
+  std::vector<RankFigures> all;
+  if (report.ranks.size() < 2) return all;
+  for (const DeviceReport& rank : report.ranks) {
+    const StepTotals totals = summarize({.steps = rank.records});
+    if (!rank.rank || !rank.collective_wait || totals.steps == 0) continue;
+    const auto steps = static_cast<double>(totals.steps);
+    RankFigures figures{.rank = *rank.rank, .step_seconds = totals.seconds / steps};
+    figures.communication_seconds = totals.phase(Phase::communication).value_or(0) / steps;
+    if (report.straggler && report.straggler->rank == *rank.rank) figures.verdict = Verdict::late;
+    all.push_back(figures);
+  }
+  return all;
+}
+
+Evidence evidence_of(const DeviceReport& report, std::vector<RankFigures> ranks = {}) {
   Evidence evidence;
+  evidence.ranks = std::move(ranks);
   evidence.steps = report.records;
   evidence.rank = report.rank.value_or(0);
   evidence.peaks = report.peaks.value_or(PeakTable{});
@@ -103,6 +119,20 @@ void divide(TimeBudget& sum, std::int64_t ranks) {
   sum.lines.front().nanoseconds += rest;
 }
 
+/// Adds a finding of the diagnosis of `rank`.  All ranks find the same straggler: the largest one
+/// is kept.
+void add(std::vector<Finding>& findings, Finding finding, std::optional<int> rank) {
+  if (!finding.rank) finding.rank = rank;
+  const auto same = std::find_if(findings.begin(), findings.end(), [&](const Finding& each) {
+    return each.rule == finding.rule && each.rank == finding.rank;
+  });
+  if (same == findings.end()) {
+    findings.push_back(std::move(finding));
+  } else if (finding.share > same->share) {
+    *same = std::move(finding);
+  }
+}
+
 /// Keeps the largest finding of each rule, with the number of ranks that have it.
 void list_rules_once(std::vector<Finding>& findings) {
   std::map<std::string, int> ranks;
@@ -124,18 +154,16 @@ Diagnosis diagnose_trace(const TraceReport& report) {
   Diagnosis result;
   std::vector<StepTotals> totals;
   std::int64_t ranks = 0;
+  const std::vector<RankFigures> figures = figures_of_ranks(report);
   for (const DeviceReport& rank : report.ranks) {
-    const auto diagnosis = diagnose(evidence_of(rank));
+    const auto diagnosis = diagnose(evidence_of(rank, figures));
     if (!diagnosis) continue;
     add(result.budget, (*diagnosis).budget);
     totals.push_back((*diagnosis).totals);
     result.peak = (*diagnosis).peak;
     result.device = (*diagnosis).device;
     ++ranks;
-    for (Finding finding : (*diagnosis).findings) {
-      finding.rank = rank.rank;
-      result.findings.push_back(std::move(finding));
-    }
+    for (const Finding& finding : (*diagnosis).findings) add(result.findings, finding, rank.rank);
   }
   divide(result.budget, ranks);
   if (!totals.empty()) result.totals = StepTotals::of_ranks(totals);

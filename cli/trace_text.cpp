@@ -87,7 +87,7 @@ std::string step_table(const DeviceReport& report) {
 }
 
 std::string op_table(const DeviceReport& report) {
-  if (report.profiles.empty()) return {};
+  if (report.profiles.empty() || report.profiles.back().rows.empty()) return {};
   const OpProfile& profile = report.profiles.back();
   constexpr std::size_t most = 8;
   Table table{"lrrrl"};
@@ -151,14 +151,20 @@ std::string other_work_table(const DeviceReport& report) {
 std::string collective_table(const DeviceReport& report) {
   if (report.collectives.empty()) return {};
   constexpr std::size_t most = 6;
-  Table table{"lrrrr"};
-  table.row({dim("collective"), dim("bytes"), dim("count"), dim("time"), dim("bus, with waiting")});
+  Table table{"lrrrrr"};
+  table.row({dim("collective"),
+             dim("bytes"),
+             dim("count"),
+             dim("time"),
+             dim("without waiting"),
+             dim(report.collective_wait ? "bus" : "bus, with waiting")});
   for (std::size_t i = 0; i < std::min(report.collectives.size(), most); ++i) {
     const CollectiveSummary& one = report.collectives[i];
     table.row({printable(one.kind),
                one.bytes ? si(static_cast<double>(one.bytes->value)) + "B" : "n/a",
                grouped(one.count),
                duration(seconds(one.time)),
+               one.transfer ? duration(seconds(*one.transfer)) : "n/a",
                one.bus_bytes_per_second ? si(*one.bus_bytes_per_second) + "B/s" : "n/a"});
   }
   return "collectives\n" + table.text();

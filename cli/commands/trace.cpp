@@ -56,7 +56,11 @@ Result<std::optional<StepFormula>> step_formula(const Options& options, Dtype dt
 }
 
 Exit run(const Options& options) {
-  PeakArgument argument{.device = options.device, .dtype = options.dtype, .peak = options.peak};
+  // The matmuls of the trace state their dtypes; those of a formula have the one of the option.
+  const PeakArgument argument{.device = options.device,
+                              .dtype = options.dtype,
+                              .peak = options.peak,
+                              .any_dtype = options.model.empty()};
   const auto peaks = argument.table();
   if (!peaks) return refuse(peaks.error());
   const auto formula = step_formula(options, *argument.compute_dtype());

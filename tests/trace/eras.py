@@ -93,7 +93,7 @@ ERAS = [
 ]
 
 
-def write(era: Era) -> str:
+def write(era: Era, device_work=DEVICE_WORK) -> str:
     events = []
 
     def number(value):
@@ -127,7 +127,7 @@ def write(era: Era) -> str:
         event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", at + 370, 50, 4343)
         backward = shapes((INNER, ROWS), (ROWS, COLUMNS))
         event("cpu_op", "aten::mm", at + 375, 30, 4343, **{era.external_id: external + 3}, **backward)
-        for i, (name, start, duration, launch, stream, kind) in enumerate(DEVICE_WORK):
+        for i, (name, start, duration, launch, stream, kind) in enumerate(device_work):
             correlation = 1000 * (step + 1) + i
             thread = 4343 if name == "gemm_backward" else 4242
             event(era.launch_category, era.runtime, at + launch, 8, thread, correlation=correlation)

@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from eras import ERAS, FIGURES, MATMUL_FLOPS, write
+from eras import DEVICE_WORK, ERAS, FIGURES, MATMUL_FLOPS, write
 from trace_cli import PROGRAM, trace_json
 
 
@@ -46,7 +46,29 @@ def test_several_files_are_ranks_of_one_run(tmp_path):
         (tmp_path / f"run_rank{rank}.pt.trace.json").write_text(write(ERAS[-4]))
     report = trace_json(tmp_path)
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1, 2]
-    assert report["straggler"] is None or report["straggler"]["wait_seconds"] == 0
+    assert report["straggler"] is None  # none waits
+
+
+def test_a_late_rank_costs_the_others_time(tmp_path):
+    for rank, late in ((0, 0), (1, 80)):  # microseconds; both end together
+        work = list(DEVICE_WORK)
+        work[3] = (work[3][0], 600 + late, 200 - late, 590, 20, "kernel")
+        (tmp_path / f"rank{rank}.json").write_text(write(ERAS[6], work))
+    report = trace_json(tmp_path)
+    assert report["straggler"] == {"rank": 1, "wait_seconds": pytest.approx(2 * 80e-6)}
+    assert [rank["collective_wait_seconds"] for rank in report["ranks"]] == [pytest.approx(2 * 80e-6), 0]
+    # 100 us of each call are exposed on both ranks; the early rank waits for 80 us of them on average.
+    shares = {line["cause"]: line["seconds"] for line in report["budget"]}
+    assert shares["straggler"] == pytest.approx(2 * 80e-6 / 2)
+    assert shares["communication"] == pytest.approx(2 * 100e-6 - shares["straggler"])
+    finding = next(finding for finding in report["findings"] if finding["rule"] == "straggler")
+    assert finding["rank"] == 1 and "last at 2 of 2 collectives" in finding["evidence"]
+
+
+def test_a_named_device_needs_no_bf16_peak(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(write(ERAS[7]))  # it does not name its device
+    assert trace_json(path, "--device", "V100 SXM2 32GB")["mfu"] is not None
 
 
 def test_two_traces_can_be_compared(tmp_path):

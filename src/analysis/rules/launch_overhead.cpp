@@ -48,7 +48,9 @@ std::optional<Finding> find(const RuleContext& context) {
       " operators in forward and backward of a step, " +
       grouped(
           static_cast<WideInt>(context.ops.calls > 0 ? context.ops.flops / context.ops.calls : 0)) +
-      " FLOPs each, and " + duration({context.ops.between}) + " between them" +
+      " FLOPs each" +
+      (context.ops.between > 0 ? ", and " + duration({context.ops.between}) + " between them"
+                               : "") +
       (tokens > 0
            ? "; " + grouped(static_cast<WideInt>(tokens)) + " tokens go through the model at once"
            : "");

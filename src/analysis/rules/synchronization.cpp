@@ -4,8 +4,6 @@
 #include <flopmeter/analysis/rule.h>
 #include <flopmeter/core/text.h>
 
-#include <algorithm>
-
 namespace flopmeter {
 namespace {
 
@@ -19,10 +17,11 @@ std::optional<Finding> find(const RuleContext& context) {
   finding.summary =
       "the device runs dry after the host waited for it: " + context.per_step_text(lost);
   const auto& device = context.totals.device;
-  finding.evidence = fixed(static_cast<double>(device.synchronizations) /
-                               static_cast<double>(std::max<std::int64_t>(device.steps, 1)),
-                           1) +
-                     " waits per step (.item(), .cpu(), blocking copies, synchronize())";
+  if (device.steps > 0) {  // a trace lists its calls itself
+    finding.evidence =
+        fixed(static_cast<double>(device.synchronizations) / static_cast<double>(device.steps), 1) +
+        " waits per step (.item(), .cpu(), blocking copies, synchronize())";
+  }
   finding.recommendation =
       "read values back (.item(), .cpu(), print) only every log interval, or one step late from a "
       "non-blocking copy";

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <tuple>
+#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -115,12 +115,7 @@ std::vector<CollectiveSummary> summarize_collectives(const Trace& trace,
     group.dtype = key.dtype;
     group.bytes = key.bytes;
     group.group_size = key.group_size;
-    if (key.bytes && key.group_size && group.time > 0) {
-      const double moved = static_cast<double>(key.bytes->value) *
-                           bus_factor(key.kind, static_cast<double>(*key.group_size));
-      group.bus_bytes_per_second =
-          moved * static_cast<double>(group.count) / (static_cast<double>(group.time) * 1e-9);
-    }
+    set_bandwidth(group, group.time);
     summaries.push_back(std::move(group));
   }
   std::stable_sort(summaries.begin(), summaries.end(), [](const auto& a, const auto& b) {
@@ -129,19 +124,35 @@ std::vector<CollectiveSummary> summarize_collectives(const Trace& trace,
   return summaries;
 }
 
+void set_bandwidth(CollectiveSummary& summary, TraceNs time) {
+  if (!summary.bytes || !summary.group_size || time <= 0) return;
+  const double moved = static_cast<double>(summary.bytes->value) *
+                       bus_factor(summary.kind, static_cast<double>(*summary.group_size));
+  summary.bus_bytes_per_second =
+      moved * static_cast<double>(summary.count) / (static_cast<double>(time) * 1e-9);
+}
+
 std::vector<CollectiveCall> list_collectives(const Trace& trace,
-                                             std::span<const std::uint32_t> device_events) {
+                                             std::span<const std::uint32_t> device_events,
+                                             std::span<const CollectiveSummary> summaries) {
+  std::map<Key, std::size_t> sizes;
+  for (std::size_t i = 0; i < summaries.size(); ++i) {
+    const CollectiveSummary& one = summaries[i];
+    sizes[{one.kind, one.dtype, one.bytes, one.group_size}] = i;
+  }
   std::vector<CollectiveCall> calls;
   for (const std::uint32_t index : device_events) {
     const DeviceEvent& event = trace.device_events[index];
     if (event.kind != DeviceClass::communication) continue;
     const bool stated = event.collective != no_text;
     const CollectiveArgs args = stated ? trace.collectives[event.collective] : CollectiveArgs{};
+    Key key = key_of(trace, event);
+    const std::size_t size = sizes.at(key);
     calls.push_back({.group = std::string{trace.text(args.group)},
-                     .kind = stated ? std::string{trace.text(args.name)}
-                                    : collective_kind(trace.text(event.name)),
+                     .kind = std::move(key.kind),
                      .sequence = args.sequence,
-                     .time = {event.start + trace.base_time, event.end() + trace.base_time}});
+                     .size = size,
+                     .time = {event.start, event.end()}});
   }
   return calls;
 }

@@ -16,9 +16,13 @@ namespace flopmeter {
 std::vector<CollectiveSummary> summarize_collectives(const Trace& trace,
                                                      std::span<const std::uint32_t> device_events);
 
-/// Each call by itself, earliest first.
+/// Each call by itself, earliest first; `summaries` are those of the same events.
 std::vector<CollectiveCall> list_collectives(const Trace& trace,
-                                             std::span<const std::uint32_t> device_events);
+                                             std::span<const std::uint32_t> device_events,
+                                             std::span<const CollectiveSummary> summaries);
+
+/// Sets the bandwidth of equal calls that took `time` altogether.
+void set_bandwidth(CollectiveSummary& summary, TraceNs time);
 
 /// The kind of a collective by the name of its kernel: "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
 /// is an "allreduce".  The name itself if it states none.

@@ -167,6 +167,7 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
     DeviceReport report{.file = trace.file,
                         .rank = trace.rank,
                         .world_size = trace.world_size,
+                        .base_time = trace.base_time,
                         .events = trace.events,
                         .skipped_events = trace.skipped_events};
     if (!on_host) report.device_index = device;
@@ -185,7 +186,7 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
     report.modules = times_by_module(trace, links, flops, events);
     report.other_work = other_work;
     report.collectives = summarize_collectives(trace, events);
-    report.collective_calls = list_collectives(trace, events);
+    report.collective_calls = list_collectives(trace, events, report.collectives);
 
     for (const TraceStep& step : steps) {
       TraceStepReport row{.name = step.name, .host = step.host, .device = step.device};

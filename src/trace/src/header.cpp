@@ -45,7 +45,7 @@ bool read_devices(JsonCursor& cursor, Trace& trace) {
     const bool read = read_members(cursor, [&](std::string_view name, std::string_view value) {
       if (name == "id") device.id = parse_id(value);
       if (name == "name") device.name = unescape_json(value);
-      if (name == "numSms") device.multiprocessors = number(value);
+      if (name == "numSms" || name == "multiProcessorCount") device.multiprocessors = number(value);
       if (name == "totalGlobalMem") device.memory_bytes = number(value);
     });
     if (!read) return false;
@@ -57,7 +57,8 @@ bool read_devices(JsonCursor& cursor, Trace& trace) {
 }  // namespace
 
 bool read_header(std::string_view name, JsonCursor& cursor, Trace& trace) {
-  if (name == "deviceProperties") return read_devices(cursor, trace);
+  // torch 1.8 has another name for it.
+  if (name == "deviceProperties" || name == "computeProperties") return read_devices(cursor, trace);
   if (name == "distributedInfo") {
     return read_members(cursor, [&](std::string_view key, std::string_view value) {
       if (key == "rank") trace.rank = small_number(value);
@@ -81,6 +82,10 @@ std::string without_events(std::string_view text, const Trace& trace) {
   if (text.find("\"traceEvents\"") == std::string_view::npos && text.front() != '[')
     return "JSON without traceEvents, so not a PyTorch profiler trace";
   if (trace.truncated || trace.skipped_events > 0) return "damaged: no event of it can be read";
+  if (trace.events > 0) {
+    return "not of the PyTorch profiler: none of its " + std::to_string(trace.events) +
+           " events is an operator, a kernel, or an annotation";
+  }
   return "a trace without events; the profiler stopped before its first active step";
 }
 

@@ -52,14 +52,19 @@ Result<std::vector<char>> read_all(int descriptor, const std::string& path) {
 }
 
 Result<InputFile> open_raw(const std::string& path) {
-  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // Without O_NONBLOCK the call waits for the writer of a named pipe.
+  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat status {};
   if (file.number() < 0 || fstat(file.number(), &status) != 0) return failed(path);
   if (S_ISDIR(status.st_mode)) {
     return Error{ErrorCode::invalid_argument, path + " is a directory, not a trace"};
   }
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
+    return Error{ErrorCode::invalid_argument, path + " is neither a file nor a pipe"};
+  }
   InputFile input;
-  if (!S_ISREG(status.st_mode)) {
+  if (S_ISFIFO(status.st_mode)) {
+    if (fcntl(file.number(), F_SETFL, O_RDONLY) != 0) return failed(path);
     Result<std::vector<char>> text = read_all(file.number(), path);
     if (!text) return text.error();
     input.read = std::move(*text);

@@ -13,7 +13,8 @@ struct Mark {
 
 // The first mark in the name decides.  Names of cuBLAS, cuDNN, and CUTLASS kernels: "sgemm" and
 // "ffma" run on the vector units, "s1688" and "s16816" on tensor cores with fp32 inputs, "h884" and
-// the like on tensor cores with 16-bit inputs.
+// the like on tensor cores with 16-bit inputs.  Other kernels have the type of their elements as
+// the first template argument.
 constexpr auto marks =
     std::to_array<Mark>({{"e4m3", Dtype::fp8},    {"e5m2", Dtype::fp8},    {"fp8", Dtype::fp8},
                          {"qmma", Dtype::fp8},    {"bf16", Dtype::bf16},   {"BBS", Dtype::bf16},
@@ -22,7 +23,8 @@ constexpr auto marks =
                          {"hmma", Dtype::fp16},   {"_f16", Dtype::fp16},   {"fp16", Dtype::fp16},
                          {"HHS", Dtype::fp16},    {"s1688", Dtype::tf32},  {"s16816", Dtype::tf32},
                          {"sgemm", Dtype::fp32},  {"simt", Dtype::fp32},   {"ffma", Dtype::fp32},
-                         {"scudnn", Dtype::fp32}, {"dgemm", Dtype::fp64}});
+                         {"scudnn", Dtype::fp32}, {"dgemm", Dtype::fp64},  {"<__half", Dtype::fp16},
+                         {"<float", Dtype::fp32}, {"<double", Dtype::fp64}});
 
 }  // namespace
 

@@ -112,8 +112,11 @@ void note_mfu(const Trace& trace, DeviceReport& report) {
   if (!report.peaks) {
     report.notes.push_back(unknown_device(trace, report));
   } else if (const auto dtype = Utilization{*report.peaks}.missing_peak(useful_by_dtype(report))) {
-    report.notes.push_back("no MFU: no " + std::string{to_string(*dtype)} + " peak is known for " +
-                           report.peaks->device);
+    report.notes.push_back(
+        *dtype == Dtype::other
+            ? "no MFU: neither the trace nor its kernels' names state the dtype of some matmuls"
+            : "no MFU: no " + std::string{to_string(*dtype)} + " peak is known for " +
+                  report.peaks->device);
   } else if (report.mfu && !report.formula && !report.unsupported.empty()) {
     TraceNs unsupported = 0;
     for (const UnsupportedOp& op : report.unsupported) unsupported += op.time;

@@ -89,20 +89,21 @@ std::optional<OpCost> OldConvolutions::forward(const OpCall& call) const {
 }
 
 std::optional<OpCost> OldConvolutions::backward(const Trace& trace,
-                                                const Links& links,
                                                 std::uint32_t event,
                                                 const OpCall& call) {
   auto cost = checked_flop_cost(gradient_rule, call);
   if (!cost) return std::nullopt;
-  WideInt gradients = 0;
+  bool of_input = false;
+  bool of_weight = false;
   const std::vector<HostEvent>& events = trace.host_events;
   for (std::uint32_t i = event + 1; i < events.size() && events[i].thread == events[event].thread &&
                                     events[i].start < events[event].end();
        ++i) {
-    if (links.parent[i] != event) continue;
     const std::string_view name = trace.text(events[i].name);
-    if (name.ends_with("_backward_input") || name.ends_with("_backward_weight")) ++gradients;
+    of_input = of_input || name.ends_with("_backward_input");
+    of_weight = of_weight || name.ends_with("_backward_weight");
   }
+  const WideInt gradients = (of_input ? 1 : 0) + (of_weight ? 1 : 0);
   if (gradients == 0) return std::nullopt;
   return OpCost{.executed = gradients * cost->executed,
                 .model = gradients * cost->model,

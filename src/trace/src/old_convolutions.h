@@ -4,9 +4,8 @@
 // stated, so the shape of a result is known only from the backward pass, which takes its gradient.
 #pragma once
 
-#include "links.h"
-
 #include <flopmeter/catalog/op_rule.h>
+#include <flopmeter/trace/trace.h>
 
 #include <map>
 #include <optional>
@@ -33,7 +32,6 @@ class OldConvolutions {
 
   /// The cost of the backward pass `event`: one convolution per gradient that it calls for.
   [[nodiscard]] static std::optional<OpCost> backward(const Trace& trace,
-                                                      const Links& links,
                                                       std::uint32_t event,
                                                       const OpCall& call);
 

@@ -42,8 +42,8 @@ std::vector<OpContext> find_contexts(const Trace& trace, const Links& links) {
 /// A rule and what its calls cost; calls with equal arguments are computed once.
 class Costs {
  public:
-  Costs(const Trace& trace, const Links& links)
-      : trace_(trace), links_(links), convolutions_(trace), rules_(trace.texts.size()) {}
+  explicit Costs(const Trace& trace)
+      : trace_(trace), convolutions_(trace), rules_(trace.texts.size()) {}
 
   struct Call {
     OpCost cost;
@@ -81,7 +81,7 @@ class Costs {
     if (!old) {
       if (known != nullptr) cost = checked_flop_cost(*known, call);
     } else if (known == nullptr) {
-      cost = OldConvolutions::backward(trace_, links_, index, call);
+      cost = OldConvolutions::backward(trace_, index, call);
     } else if (!backward) {
       cost = convolutions_.forward(call);
     }
@@ -92,15 +92,13 @@ class Costs {
   }
 
   const Trace& trace_;
-  const Links& links_;
   OldConvolutions convolutions_;
   std::vector<std::optional<const OpRule*>> rules_;
   std::map<std::tuple<TextId, TextId, TextId, TextId>, std::optional<Call>> calls_;
 };
 
-/// Single-precision inputs run as fp32 or tf32: only the kernel's name states
-/// which.  If the trace states
-/// no types at all, the name is all there is.
+/// Single-precision inputs run as fp32 or tf32: only the kernel's name states which.  If the trace
+/// states no types at all, the name is all there is.
 void apply_kernel_math(const Trace& trace, const Links& links, OpFlops& flops) {
   std::vector<std::optional<Dtype>> math(trace.texts.size());
   std::vector<bool> asked(trace.texts.size(), false);
@@ -144,7 +142,7 @@ OpFlops count_flops(const Trace& trace, const Links& links) {
   flops.counted_as.assign(trace.host_events.size(), no_event);
   flops.unchecked = !trace.device_events.empty() && !links.any_launch;
   const bool check_launches = links.any_launch;
-  Costs costs{trace, links};
+  Costs costs{trace};
 
   const auto count = [&](std::uint32_t i) {
     const HostEvent& event = trace.host_events[i];

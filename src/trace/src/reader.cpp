@@ -70,7 +70,8 @@ Result<Trace> parse(std::string_view text,
     read_object(cursor, text, events, trace);
   }
   events.finish(trace);
-  if (trace.events == 0) return not_a_trace(without_events(text, trace));
+  if (trace.device_events.empty() && trace.host_events.empty() && trace.other_events.empty())
+    return not_a_trace(without_events(text, trace));
   return trace;
 }
 

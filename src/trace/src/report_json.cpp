@@ -11,6 +11,10 @@ Seconds seconds(TraceNs time) {
   return {static_cast<double>(time) / 1e9};
 }
 
+std::optional<Seconds> seconds(const std::optional<TraceNs>& time) {
+  return time ? std::optional{seconds(*time)} : std::nullopt;
+}
+
 TraceNs of(const std::array<TraceNs, device_class_count>& times, DeviceClass kind) {
   return times[static_cast<std::size_t>(kind)];
 }
@@ -162,6 +166,7 @@ void write_collectives(JsonWriter& json, const std::vector<CollectiveSummary>& c
           .field("group_size", size->group_size)
           .field("count", size->count)
           .field("seconds", seconds(size->time))
+          .field("transfer_seconds", seconds(size->transfer))
           .field("bus_bytes_per_second", size->bus_bytes_per_second)
           .end_object();
     }
@@ -217,6 +222,7 @@ void write_rank(JsonWriter& json, const DeviceReport& report) {
   }
   json.end_array();
   write_collectives(json, report.collectives);
+  json.field("collective_wait_seconds", seconds(report.collective_wait));
   json.key("notes").begin_array();
   for (const std::string& note : report.notes) json.value(note);
   json.end_array().end_object();

@@ -119,12 +119,15 @@ std::optional<Loss> tiny_kernels(const TraceEvidence& evidence) {
 }
 
 std::optional<Loss> layout_transposes(const TraceEvidence& evidence) {
-  static constexpr auto names = std::to_array<std::string_view>(
-      {"nchwToNhwc", "nhwcToNchw", "batched_transpose", "nchw2nhwc", "nhwc2nchw"});
-  const Sum sum = sum_events(evidence, [&](const DeviceEvent& event, const Work&) {
+  static constexpr auto names =
+      std::to_array<std::string_view>({"nchwToNhwc", "nhwcToNchw", "nchw2nhwc", "nhwc2nchw"});
+  const Sum sum = sum_events(evidence, [&](const DeviceEvent& event, const Work& work) {
     const std::string_view name = evidence.trace.text(event.name);
-    return std::any_of(
+    const bool states_layouts = std::any_of(
         names.begin(), names.end(), [&](std::string_view part) { return contains(name, part); });
+    // MIOpen's kernel states none; others of this name serve matmuls.
+    const bool in_convolution = contains(evidence.trace.text(work.name), "conv");
+    return states_layouts || (in_convolution && contains(name, "batched_transpose"));
   });
   if (evidence.share(sum.time) < notable) return std::nullopt;
   return Loss{.rule = layout_transposes_rule.name,

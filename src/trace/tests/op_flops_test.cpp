@@ -168,6 +168,24 @@ TEST(TraceFlops, an_old_convolution_is_learned_from_its_backward) {
   EXPECT_EQ(report.flops->model.value, 2 * once);  // forward, and the gradient of the weight
 }
 
+TEST(TraceFlops, torch_1_8_nests_the_backward_of_a_convolution_in_itself) {
+  constexpr std::string_view args =
+      R"("Input dims": [[2, 3, 8, 8], [2, 4, 4, 4], [4, 3, 3, 3], []], "Input type": [])";
+  const DeviceReport report =
+      TraceText{}
+          .op("aten::cudnn_convolution_backward", 50, 40, args)
+          .op("aten::cudnn_convolution_backward", 51, 38, args)
+          .op("aten::cudnn_convolution_backward_input", 52, 5)
+          .kernel("cudnn::detail::dgrad_engine<float, 512, 6>", 1, 53, 210, 5)
+          .op("aten::cudnn_convolution_backward_weight", 60, 5)
+          .kernel("cudnn::cnn::wgrad_alg0_engine<float, 128>", 2, 61, 220, 5)
+          .report();
+  EXPECT_EQ(report.flops->model.value, 2 * 2 * 2 * (4 * 4) * (4 * 3 * 3 * 3));
+  EXPECT_EQ(report.flops->model_by_dtype[static_cast<std::size_t>(Dtype::fp32)],
+            report.flops->model.value);
+  EXPECT_THAT(report.notes, testing::Not(Contains(HasSubstr("does not state"))));
+}
+
 TEST(TraceFlops, what_cannot_be_counted_is_named) {
   const DeviceReport report =
       TraceText{}

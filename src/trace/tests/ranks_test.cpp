@@ -38,6 +38,40 @@ TEST(TraceRanks, lateness_that_moves_from_rank_to_rank_has_no_straggler) {
   EXPECT_FALSE(merge_ranks({both}).straggler);
 }
 
+TEST(TraceRanks, waiting_is_apart_from_transfer) {
+  const TraceReport report = merge_ranks({rank(0, 10, 210), rank(1, 100, 300)});
+  EXPECT_EQ(report.ranks[0].collective_wait, 180'000);
+  EXPECT_EQ(report.ranks[1].collective_wait, 0);
+  for (const DeviceReport& each : report.ranks) {
+    EXPECT_EQ(each.collectives[0].transfer, 2 * 20'000);
+    EXPECT_NEAR(*each.collectives[0].bus_bytes_per_second, 4194304 / 20e-6, 1);
+  }
+  EXPECT_FALSE(rank(0, 10, 210).collective_wait);
+}
+
+TEST(TraceRanks, calls_of_a_group_are_compared_among_its_ranks) {
+  const auto grouped_rank = [](int number, const std::string& group, double arrival) {
+    DeviceReport report =
+        TraceText{}
+            .device("kernel",
+                    "ncclDevKernel_AllReduce",
+                    arrival,
+                    120 - arrival,
+                    R"("Collective name": "allreduce", "Group size": 2, "Process Group Name": ")" +
+                        group + '"')
+            .report();
+    report.rank = number;
+    return report;
+  };
+  const TraceReport report = merge_ranks({grouped_rank(0, "a", 10),
+                                          grouped_rank(1, "a", 30),
+                                          grouped_rank(2, "b", 40),
+                                          grouped_rank(3, "b", 100)});
+  std::vector<std::optional<TraceNs>> waits;
+  for (const DeviceReport& each : report.ranks) waits.push_back(each.collective_wait);
+  EXPECT_THAT(waits, testing::ElementsAre(20'000, 0, 60'000, 0));
+}
+
 TEST(TraceRanks, collectives_have_bytes_and_bus_bandwidth) {
   const DeviceReport report = rank(0, 20, 220);
   ASSERT_EQ(report.collectives.size(), 1U);

@@ -176,6 +176,8 @@ TEST(TraceReader, other_files_are_named) {
   EXPECT_THAT(refusal("<!DOCTYPE html>"), HasSubstr("web page"));
   EXPECT_THAT(refusal("{}"), HasSubstr("traceEvents"));
   EXPECT_THAT(refusal(R"({"traceEvents": []})"), HasSubstr("stopped before"));
+  EXPECT_THAT(refusal(R"([{"ph": "X", "name": "request", "ts": 1, "dur": 1}])"),
+              HasSubstr("not of the PyTorch profiler"));
   EXPECT_THAT(refusal(R"({"schema": "1.1.1-chakra.0.0.4", "nodes": []})"), HasSubstr("Chakra"));
   EXPECT_THAT(refusal(R"({"traceEvents": )" + std::string(100000, '[')), HasSubstr("damaged"));
 }

@@ -83,6 +83,14 @@ TEST(TraceFindings, exposed_collectives_and_transposes_are_found) {
               ElementsAre("communication", "layout_transposes"));
 }
 
+TEST(TraceFindings, a_transpose_for_a_matmul_is_no_layout_transpose) {
+  const auto transpose_in = [](std::string_view op) {
+    return TraceText{}.op(op, 0, 10).kernel("batched_transpose_32x32_half", 1, 2, 20, 1000);
+  };
+  EXPECT_THAT(rules_of(transpose_in("aten::miopen_convolution")), ElementsAre("layout_transposes"));
+  EXPECT_THAT(rules_of(transpose_in("GroupedLinear")), IsEmpty());
+}
+
 Finding finding(std::string rule, double share, std::string evidence, std::optional<int> rank) {
   Finding one;
   one.rule = std::move(rule);

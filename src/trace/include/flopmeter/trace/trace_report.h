@@ -95,6 +95,7 @@ struct TraceStepReport {
   std::optional<double> mfu;
   TimeSplit split;  ///< of the device's interval
   IdleTimes idle;
+  TraceNs collective_wait = 0;  ///< part of the interval in which collectives wait for other ranks
 };
 
 struct CollectiveSummary {
@@ -104,7 +105,11 @@ struct CollectiveSummary {
   std::optional<Bytes> bytes;  ///< of one call: its larger side
   std::optional<std::int64_t> group_size;
   TraceNs time = 0;  ///< of all calls
-  /// Bytes that each link carries per second, as nccl-tests defines it; the time includes waiting.
+  /// The sum of each call's shortest time among its ranks, which is without waiting; empty unless
+  /// all calls were compared.
+  std::optional<TraceNs> transfer;
+  /// Bytes that each link carries per second, as nccl-tests defines it, over `transfer`, else over
+  /// `time`, which includes waiting.
   std::optional<double> bus_bytes_per_second;
 };
 
@@ -138,7 +143,8 @@ struct CollectiveCall {
   std::string group;
   std::string kind;
   std::int64_t sequence = no_id;
-  TimeWindow time;  ///< nanoseconds since 1970 if the trace states its base time
+  std::size_t size = 0;  ///< index into DeviceReport::collectives
+  TimeWindow time;       ///< by the clock of the trace
 };
 
 /// One device of one file.
@@ -146,6 +152,7 @@ struct DeviceReport {
   std::string file;
   std::optional<int> rank;
   std::optional<int> world_size;
+  TraceNs base_time = 0;  ///< added to a time of the trace to get nanoseconds since 1970
   std::optional<std::int32_t> device_index;  ///< empty if the trace has no device work
   std::optional<std::string> device_name;
   std::optional<PeakTable> peaks;  ///< empty if the device is not known
@@ -168,8 +175,9 @@ struct DeviceReport {
   std::vector<ModuleTime> modules;    ///< longest first; empty without stacks and annotations
   std::vector<CollectiveSummary> collectives;
   std::vector<CollectiveCall> collective_calls;
-  TraceNs collective_wait = 0;  ///< for the last rank at collectives; known if ranks are compared
-  std::optional<double> mfu;    ///< of the steps, or of `span` if there are none
+  /// Part of `span` in which collectives wait for other ranks; empty if ranks are not compared.
+  std::optional<TraceNs> collective_wait;
+  std::optional<double> mfu;           ///< of the steps, or of `span` if there are none
   std::optional<StepFormula> formula;  ///< what MFU counts, if not `flops`
 
   /// With evidence that only a trace has, largest first; named after the rules of a run where they
