@@ -189,7 +189,9 @@ std::string finding_list(const Diagnosis& diagnosis, bool several_ranks) {
     const std::string start = std::to_string(++number) + ". ";
     const std::string below(start.size(), ' ');
     std::string first = bold(finding.rule) + "  " + finding.summary;
-    if (finding.share) first += " (" + percent(*finding.share) + " of the time)";
+    // Most summaries state the share.
+    if (finding.share && first.find(percent(*finding.share)) == std::string::npos)
+      first += " (" + percent(*finding.share) + " of the time)";
     if (several_ranks && finding.rank) first += ", rank " + std::to_string(*finding.rank);
     text += paragraph(bold(start), first);
     text += paragraph(below, printable(finding.evidence));

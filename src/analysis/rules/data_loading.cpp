@@ -19,12 +19,14 @@ std::optional<Finding> find(const RuleContext& context) {
   Finding finding = finding_of(
       context, "data_loading", save(context, causes::data_loading, lost), sampled ? 0.95 : 0.7);
   finding.summary = "the loop waits for data: " + context.per_step_text(lost);
-  finding.evidence = sampled ? "while it waited, the process and its workers were idle in " +
-                                   std::to_string(context.totals.data_wait_samples -
-                                                  context.totals.data_wait_busy_samples) +
-                                   " of " + std::to_string(context.totals.data_wait_samples) +
-                                   " samples: I/O, not CPU work"
-                             : "too few samples show whether it waited for I/O or for the CPU";
+  if (sampled) {
+    finding.evidence =
+        "while it waited, the process and its workers were idle in " +
+        std::to_string(context.totals.data_wait_samples - context.totals.data_wait_busy_samples) +
+        " of " + std::to_string(context.totals.data_wait_samples) + " samples: I/O, not CPU work";
+  } else if (!context.evidence.device) {  // a trace has no samples
+    finding.evidence = "too few samples show whether it waited for I/O or for the CPU";
+  }
   // While one batch computes, the loader must fetch one: workers share the fetching.
   const auto fetch = context.totals.phase(Phase::data).value_or(0);
   const double rest = context.totals.seconds - fetch;

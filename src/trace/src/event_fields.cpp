@@ -58,17 +58,19 @@ bool equal_at(const char* a, const char* b) {
   return x == y;
 }
 
-/// Whether two keys of the same length are equal.  A call of memcmp costs more.
+/// Whether two keys of the same length, at most 24, are equal.  A call of memcmp costs more.
 bool equal(std::string_view a, std::string_view b) {
   const auto ends_equal = [&]<class Number>(Number) {
     const std::size_t rest = a.size() - sizeof(Number);
     return equal_at<Number>(a.data(), b.data()) &&
            equal_at<Number>(a.data() + rest, b.data() + rest);
   };
-  if (a.size() > 16) return a == b;
+  if (a.size() > 16)
+    return equal_at<std::uint64_t>(a.data() + 8, b.data() + 8) && ends_equal(std::uint64_t{});
   if (a.size() >= 8) return ends_equal(std::uint64_t{});
   if (a.size() >= 4) return ends_equal(std::uint32_t{});
-  return a.front() == b.front() && a == b;
+  if (a.size() >= 2) return ends_equal(std::uint16_t{});
+  return a.front() == b.front();
 }
 
 /// Keys by length: the length alone distinguishes most keys of an event.
@@ -131,7 +133,7 @@ bool read_event(JsonCursor& cursor, EventFields& fields) {
     // Written in place: copying a view right after it was made stalls the processor.
     if (!cursor.value(key != nullptr ? fields.*(key->field) : unused)) return false;
     // Flows, counters, and metadata, half of all events, end here: nothing else of them is needed.
-    if (!fields.phase.empty() && fields.phase != "X") return cursor.skip_to_close(1);
+    if (!fields.phase.empty() && !is_complete_event(fields)) return cursor.skip_to_close(1);
     // So do Python functions, most events of a trace with stacks.
     if (key != nullptr && key->field == &EventFields::name &&
         fields.category == "python_function" && !fields.name.starts_with(module_prefix)) {

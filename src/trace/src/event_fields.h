@@ -18,6 +18,11 @@ struct EventFields {
       collective_sequence;
 };
 
+/// Whether it has a start and a duration: phase "X".
+inline bool is_complete_event(const EventFields& fields) {
+  return fields.phase.size() == 1 && fields.phase.front() == 'X';
+}
+
 /// Start of the names of Python functions that are the forward of a module.
 inline constexpr std::string_view module_prefix = "nn.Module: ";
 

@@ -93,7 +93,7 @@ DeviceClass class_of_kernel(std::string_view name) {
 
 void EventStore::add(const EventFields& fields, EventBlock& block) {
   ++block.events;
-  if (fields.phase != "X") return;
+  if (!is_complete_event(fields)) return;
   if (fields.category.empty()) {
     // The profiler before Kineto states the side in the process name.
     if (fields.pid == "CPU functions") add_host_event(fields, HostKind::op, block);

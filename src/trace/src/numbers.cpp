@@ -78,17 +78,22 @@ std::optional<TraceNs> nanoseconds(std::string_view text) {
 
 /// The usual form: digits and at most three decimals.  Empty for any other.
 std::optional<TraceNs> plain_nanoseconds(std::string_view text) {
-  constexpr std::size_t most_digits = 19;  // that fit 64 bits
-  const std::size_t point = text.size() > 4 ? text.find('.', text.size() - 4) : text.find('.');
-  const std::size_t whole = std::min(point, text.size());
-  const std::size_t decimals = text.size() - std::min(whole + 1, text.size());
-  if (whole == 0 || decimals > 3 || whole + 3 > most_digits) return std::nullopt;
+  constexpr std::size_t most_whole = 16;  // with three decimals: 19 digits, which fit 64 bits
+  if (text.size() > most_whole + 4) return std::nullopt;
   std::uint64_t value = 0;
+  std::size_t whole = text.size();
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i == whole) continue;
-    if (text[i] < '0' || text[i] > '9') return std::nullopt;
-    value = value * 10 + static_cast<std::uint64_t>(text[i] - '0');
+    const auto digit = static_cast<unsigned>(text[i] - '0');
+    if (digit <= 9) {
+      value = value * 10 + digit;
+    } else if (text[i] == '.' && whole == text.size()) {
+      whole = i;
+    } else {
+      return std::nullopt;
+    }
   }
+  const std::size_t decimals = text.size() - std::min(whole + 1, text.size());
+  if (whole == 0 || whole > most_whole || decimals > 3) return std::nullopt;
   for (std::size_t i = decimals; i < 3; ++i) value *= 10;
   constexpr std::uint64_t most = std::numeric_limits<TraceNs>::max();
   return value <= most ? std::optional{static_cast<TraceNs>(value)} : std::nullopt;

@@ -276,6 +276,24 @@ std::optional<Loss> synchronizations(const TraceEvidence& evidence) {
               .time = idle};
 }
 
+std::optional<Loss> data_loading(const TraceEvidence& evidence) {
+  static constexpr std::string_view loader = "enumerate(DataLoader)#";
+  const TraceNs idle = evidence.report.idle.time[static_cast<std::size_t>(IdleCause::data_loading)];
+  if (evidence.share(idle) < notable) return std::nullopt;
+  const Sum sum = sum_calls(evidence.trace, {&loader, 1});
+  const auto& texts = evidence.trace.texts;
+  const bool no_workers = std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+    return text.starts_with("enumerate(DataLoader)#_SingleProcess");
+  });
+  return Loss{.rule = "data_loading",
+              .summary = "the device waits for the data loader",
+              .evidence = sum.text("batches from the DataLoader") +
+                          (no_workers ? ", which has num_workers=0" : "") +
+                          "; the device is idle for " + time_text(idle) + " meanwhile",
+              .recommendation = "raise num_workers of the DataLoader, with persistent_workers=True",
+              .time = idle};
+}
+
 std::optional<Loss> allocator_calls(const TraceEvidence& evidence) {
   static constexpr auto names =
       std::to_array<std::string_view>({"cudaMalloc", "cudaFree", "hipMalloc", "hipFree"});
@@ -342,6 +360,7 @@ std::vector<Finding> find_in_trace(const TraceEvidence& evidence) {
                                           tf32_off(evidence, matmuls),
                                           slow_matmuls(evidence, matmuls),
                                           synchronizations(evidence),
+                                          data_loading(evidence),
                                           allocator_calls(evidence),
                                           exposed_collectives(evidence)}) {
     if (!loss) continue;

@@ -83,6 +83,22 @@ TEST(TraceFindings, exposed_collectives_and_transposes_are_found) {
               ElementsAre("communication", "layout_transposes"));
 }
 
+TEST(TraceFindings, a_data_loader_without_workers_is_named) {
+  const DeviceReport report =
+      TraceText{}
+          .kernel("k", 1, 0, 10, 100)
+          .event("user_annotation",
+                 "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                 20,
+                 400)
+          .kernel("k", 2, 430, 440, 100)
+          .report();
+  ASSERT_EQ(report.findings.size(), 1U);
+  EXPECT_EQ(report.findings[0].rule, "data_loading");
+  EXPECT_THAT(report.findings[0].evidence, HasSubstr("num_workers=0"));
+  EXPECT_DOUBLE_EQ(*report.findings[0].seconds, 310e-6);  // 110 to 420 us
+}
+
 TEST(TraceFindings, a_transpose_for_a_matmul_is_no_layout_transpose) {
   const auto transpose_in = [](std::string_view op) {
     return TraceText{}.op(op, 0, 10).kernel("batched_transpose_32x32_half", 1, 2, 20, 1000);
