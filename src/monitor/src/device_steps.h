@@ -36,6 +36,9 @@ class DeviceSteps final : public DeviceListener {
     return state_ == DeviceClock::State::unsupported;
   }
 
+  /// Marks are recorded on a device.
+  [[nodiscard]] bool is_ready() const noexcept { return state_ == DeviceClock::State::ready; }
+
   /// The program called: work may have been enqueued since the last call.
   void new_call() noexcept { in_last_call_ = false; }
   /// From now on marks are recorded once the device is known.

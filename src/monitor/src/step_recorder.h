@@ -91,6 +91,7 @@ class StepRecorder {
   /// Publishes the records that wait for the device; those it does not reach until the deadline
   /// have no device time.
   void finish_device(std::int64_t deadline_ns) noexcept;
+  [[nodiscard]] bool uses_device() const noexcept { return device_.is_ready(); }
 
   /// Any thread: the profile that ended last, once.
   [[nodiscard]] std::unique_ptr<OpProfile> take_profile() noexcept {

@@ -66,9 +66,10 @@ class StepTracker {
     return events_.load(std::memory_order_relaxed);
   }
 
-  /// Whether forward_end should state how the backward pass will be reported.
+  /// Whether forward_end should state how the backward pass will be reported.  On a device, its end
+  /// separates communication, even if the loop marks its phases.
   [[nodiscard]] bool expects_backward(const StepEvent& event) const noexcept {
-    return finds_phases_ && event.gradients && !is_evaluation(event);
+    return (finds_phases_ || recorder_.uses_device()) && event.gradients && !is_evaluation(event);
   }
 
   /// Measures once, at start, what one call costs.

@@ -30,8 +30,10 @@ struct RuleContext {
                             : 0;
   }
   /// Nanoseconds of a cause within forward and backward with its part of the work on padding: a fix
-  /// of the cause saves both.
+  /// of the cause saves both.  A device that waits for launches does no work.
   [[nodiscard]] std::int64_t with_padding(const Cause& cause) const {
+    if (cause == causes::launch_overhead && totals.device.steps > 0)
+      return budget.nanoseconds(cause);
     return static_cast<std::int64_t>(static_cast<double>(budget.nanoseconds(cause)) /
                                      totals.token_share());
   }
