@@ -205,7 +205,7 @@ TEST(Devices, an_unknown_device_is_an_error_that_names_what_to_do) {
                            "Apple M4"}) {
     const auto device = find_device(name);
     ASSERT_FALSE(device) << name << " -> " << (*device)->name;
-    EXPECT_EQ(device.error().code, ErrorCode::not_found) << name;
+    EXPECT_EQ(device.error().code, ErrorCode::invalid_argument) << name;
     EXPECT_THAT(device.error().message, HasSubstr(name));
     EXPECT_THAT(device.error().message, HasSubstr("`flopmeter peak`"));
   }
