@@ -231,6 +231,7 @@ std::int64_t DeviceSteps::event_cost() const noexcept {
 }
 
 std::int64_t DeviceSteps::cost_ns() noexcept {
+  if (!is_ready()) return 0;  // a step on a synchronous device takes no lock
   const std::lock_guard lock{mutex_};
   return recorded_ * event_cost();
 }
