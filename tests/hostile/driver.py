@@ -5,6 +5,7 @@ Usage: driver.py RESULT [CASE...]
 """
 
 import atexit
+import contextlib
 import fcntl
 import json
 import os
@@ -23,6 +24,14 @@ from cases import CASES
 DEADLINE = 60
 
 
+def thread_names():
+    names = set()
+    for task in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):  # the thread ends at this moment
+            names.add(open(f"/proc/self/task/{task}/comm").read().strip())
+    return names
+
+
 def run_here(function, output, monitored):
     """In the child: the case as a separate program. Ends the process without freeing torch, which takes a second."""
     for stream, number in ((output, 1), (open(os.devnull, "wb"), 2)):
@@ -39,8 +48,7 @@ def run_here(function, output, monitored):
         status = 1
     most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # a case may have limited them
-    threads = {open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")}
-    os.write(monitored, b"1" if "flopmeter" in threads else b"0")
+    os.write(monitored, b"1" if "flopmeter" in thread_names() else b"0")
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(status)
