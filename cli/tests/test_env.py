@@ -72,4 +72,4 @@ def test_a_second_evaluation_changes_no_option(tmp_path):
 
 def test_a_missing_file_is_refused_without_output():
     done = env("--config", "missing.yaml")
-    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+    assert (done.returncode, done.stdout) == (1, "") and done.stderr.count("\n") == 1
