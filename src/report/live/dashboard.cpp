@@ -20,6 +20,7 @@
 #include <array>
 #include <chrono>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -134,7 +135,9 @@ struct Dashboard::State {
       std::error_code code;
       const RunLayout layout{run.path, file.stamp, file.rank};
       const auto time = std::filesystem::last_write_time(layout.trace(), code);
-      if (!code) key += " " + std::to_string(time.time_since_epoch().count());
+      // libc++ counts in 128 bits.
+      const auto count = static_cast<std::int64_t>(time.time_since_epoch().count());
+      if (!code) key += " " + std::to_string(count);
     }
     if (key != std::exchange(recorded_key, key)) recorded = read_run_trace(run, ranks.front());
     return recorded;
