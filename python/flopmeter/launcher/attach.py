@@ -39,7 +39,7 @@ def _steps_left() -> int | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         function, steps_left = _LOOPS.get(frame.f_globals.get("__name__", ""), ("", None))
-        # The locals of any other frame stay alone: a read keeps what they hold alive until the function returns.
+        # Locals of other frames are not read: a read keeps what they hold alive until the function returns.
         if steps_left is not None and frame.f_code.co_name == function:
             try:
                 return as_count(steps_left(frame.f_locals["self"]))

@@ -31,11 +31,6 @@ class DeviceSteps final : public DeviceListener {
   DeviceSteps& operator=(DeviceSteps&&) = delete;
   ~DeviceSteps();
 
-  /// A device that does not time its events is used.
-  [[nodiscard]] bool unsupported() const noexcept {
-    return state_ == DeviceClock::State::unsupported;
-  }
-
   /// Marks are recorded on a device.
   [[nodiscard]] bool is_ready() const noexcept { return state_ == DeviceClock::State::ready; }
 

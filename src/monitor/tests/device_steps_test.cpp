@@ -332,7 +332,7 @@ TEST_F(DeviceStepsTest, an_event_that_cannot_be_read_ends_device_time) {
   poll();
   ASSERT_EQ(published.size(), 2U);
   EXPECT_FALSE(published[0].times);
-  EXPECT_TRUE(steps.unsupported());
+  EXPECT_FALSE(steps.is_ready());
   EXPECT_EQ(device.listener, nullptr);
   plain_step(2);
   EXPECT_EQ(fate, DeviceSteps::Fate::untimed);
