@@ -80,7 +80,7 @@ std::string without_events(std::string_view text, const Trace& trace) {
     return "a PyTorch execution trace (Chakra); flopmeter reads profiler traces";
   }
   if (text.find("\"traceEvents\"") == std::string_view::npos && text.front() != '[')
-    return "JSON without traceEvents, so not a PyTorch profiler trace";
+    return "a file without traceEvents, so not a PyTorch profiler trace";
   if (trace.truncated || trace.skipped_events > 0) return "damaged: no event of it can be read";
   if (trace.events > 0) {
     return "not of the PyTorch profiler: none of its " + std::to_string(trace.events) +
