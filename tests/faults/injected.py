@@ -46,9 +46,14 @@ class Plan:
     autocast: bool = False  # linear layers in bf16
 
 
+def real_tokens(plan: Plan) -> int:
+    """Tokens of a sequence that are not padding."""
+    return round(plan.length * (1 - plan.padding))
+
+
 @dataclasses.dataclass
 class Outcome:
-    """Times measured by the run itself, without the first steps of each start."""
+    """Times measured by the run itself; `seconds` and `steps` are without the first steps of each start."""
 
     data_seconds: float = 0.0
     save_seconds: float = 0.0
@@ -146,15 +151,14 @@ class Loader:
 
     def __iter__(self):
         batches = iter(DataLoader(Batches(self.plan, self.steps), batch_size=None, num_workers=self.plan.workers))
-        for step in range(self.steps):
+        for _ in range(self.steps):
             begin = time.perf_counter()
             batch = next(batches)
-            if step >= WARMING_UP:
-                self.outcome.data_seconds += time.perf_counter() - begin
+            self.outcome.data_seconds += time.perf_counter() - begin
             yield batch
 
 
-WARMING_UP = 3  # steps per start that the diagnosis excludes
+WARMING_UP = 3  # steps per start that are slower than the others
 
 
 class Training:
@@ -169,9 +173,8 @@ class Training:
         if plan.fp64:
             self.model.double()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-3, fused=True)
-        real = round(plan.length * (1 - plan.padding))
         self.mask = torch.zeros(plan.batch, plan.length, dtype=torch.long)
-        self.mask[:, :real] = 1
+        self.mask[:, : real_tokens(plan)] = 1
 
     def resume(self, steps: int) -> None:
         """Resumes for a number of steps."""
@@ -190,20 +193,19 @@ class Training:
                 self.optimizer.step()
                 self.optimizer.zero_grad()
             if self.plan.save_every and self.step % self.plan.save_every == 0:
-                self.save(monitor, number >= WARMING_UP)
+                self.save(monitor)
         seconds = time.perf_counter() - begin
         self.outcome.last = seconds / (steps - WARMING_UP)
         self.outcome.seconds += seconds
         self.outcome.steps += steps - WARMING_UP
         monitor.finish()
 
-    def save(self, monitor, counts: bool) -> None:
+    def save(self, monitor) -> None:
         begin = time.perf_counter()
         with monitor.phase("checkpoint"):
             torch.save({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}, io.BytesIO())
             time.sleep(self.plan.save_sleep)
-        if counts:
-            self.outcome.save_seconds += time.perf_counter() - begin
+        self.outcome.save_seconds += time.perf_counter() - begin
 
 
 def train(directory, plan: Plan, steps: int = 40) -> Outcome:

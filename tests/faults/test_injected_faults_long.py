@@ -57,9 +57,15 @@ def note(**row):
 
 
 def time_of(diagnosis, kind):
-    """Seconds per unit of work: of a mean step, and of the run if the fault lies outside the steps."""
+    """Seconds of a mean step, and of the run per step if the fault lies outside the steps."""
     seconds = diagnosis["seconds"] / (diagnosis["goodput"] if kind == "save" else 1)
     return seconds / diagnosis["steps"]
+
+
+def size_of(kind, found, after, plan):
+    """Part of the time that the same samples take less without the fault; a packed batch contains more of them."""
+    steps = injected.real_tokens(plan) / plan.length if kind == "padding" else 1
+    return 1 - steps * time_of(after, kind) / time_of(found, kind)
 
 
 def judge(found, tuned, plan):
@@ -67,7 +73,7 @@ def judge(found, tuned, plan):
 
     `tuned` maps each injected kind to the diagnosis of the run without it.
     """
-    sizes = {RULES[kind]: 1 - time_of(after, kind) / time_of(found, kind) for kind, after in tuned.items()}
+    sizes = {RULES[kind]: size_of(kind, found, after, plan) for kind, after in tuned.items()}
     reported = {finding["rule"]: finding for finding in found["findings"]}
     note(
         injected=sizes,

@@ -43,7 +43,8 @@ std::optional<Finding> find(const RuleContext& context) {
       totals.throttled_seconds > totals.run_queue_seconds
           ? "raise the processor quota of the container"
           : "stop other programs on this machine, or give training its own processors (taskset, "
-            "cgroup cpuset), and start no more threads than processors (OMP_NUM_THREADS)";
+            "cgroup cpuset), and start no more threads and loader workers than processors "
+            "(OMP_NUM_THREADS, num_workers)";
   return finding;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 namespace flopmeter {
@@ -144,13 +145,16 @@ void EventReader::finish(Trace& trace) {
     renumber(stores_[i]->threads(), threads, numbers[i].threads);
   }
   std::size_t device_events = 0;
-  std::size_t host_events = 0;
+  // By thread: the place of its next host event.  Events of a thread are then nearly in order.
+  std::vector<std::size_t> places(threads.size() + 1);
   for (const Chunk& chunk : chunks_) {
     device_events += chunk.block.device_events.size();
-    host_events += chunk.block.host_events.size();
+    for (const HostEvent& event : chunk.block.host_events)
+      ++places[numbers[chunk.store].threads[event.thread] + 1];
   }
+  std::partial_sum(places.begin(), places.end(), places.begin());
   trace.device_events.reserve(device_events);
-  trace.host_events.reserve(host_events);
+  trace.host_events.resize(places.back());
 
   for (Chunk& chunk : chunks_) {
     const Renumbering& to = numbers[chunk.store];
@@ -165,7 +169,9 @@ void EventReader::finish(Trace& trace) {
     for (HostEvent& event : chunk.block.host_events) {
       for (TextId* id : {&event.name, &event.dims, &event.types, &event.concrete}) rename(*id);
       event.thread = to.threads[event.thread];
+      trace.host_events[places[event.thread]++] = event;
     }
+    std::vector<HostEvent>{}.swap(chunk.block.host_events);
     for (CollectiveArgs& args : chunk.block.collectives) {
       for (TextId* id : {&args.name, &args.dtype, &args.group}) rename(*id);
     }
@@ -173,7 +179,6 @@ void EventReader::finish(Trace& trace) {
       for (TextId* id : {&event.category, &event.process, &event.name}) rename(*id);
     }
     append(trace.device_events, chunk.block.device_events);
-    append(trace.host_events, chunk.block.host_events);
     append(trace.collectives, chunk.block.collectives);
     append(trace.other_events, chunk.block.other_events);
     trace.events += chunk.block.events;

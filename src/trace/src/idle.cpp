@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "idle.h"
 
+#include "texts.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -39,8 +41,7 @@ struct Wait {
 class Waits {
  public:
   explicit Waits(const Trace& trace) {
-    std::vector<std::optional<IdleCause>> causes(trace.texts.size());
-    for (TextId id = 0; id < trace.texts.size(); ++id) causes[id] = waits_for(trace.text(id));
+    const auto causes = by_text(trace, waits_for);
     for (const HostEvent& event : trace.host_events) {
       const std::optional<IdleCause> cause = causes[event.name];
       if (!cause) continue;

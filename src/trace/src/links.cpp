@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "links.h"
 
+#include "sort_runs.h"
+
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace flopmeter {
@@ -50,9 +53,7 @@ class IdIndex {
   void add(std::int64_t id, int preference, std::uint32_t event) {
     if (id != no_id) rows_.push_back({id, preference, event});
   }
-  void finish() {
-    if (!std::is_sorted(rows_.begin(), rows_.end())) std::sort(rows_.begin(), rows_.end());
-  }
+  void finish() { sort_runs(rows_.begin(), rows_.end(), std::less{}); }
   [[nodiscard]] std::uint32_t find(std::int64_t id) const {
     if (id == no_id) return no_event;
     const auto row = std::lower_bound(rows_.begin(), rows_.end(), Row{id, 0, 0});
@@ -108,8 +109,7 @@ void find_ops_by_id(const Trace& trace, Links& links) {
 }  // namespace
 
 Links link_events(Trace& trace) {
-  if (!std::is_sorted(trace.host_events.begin(), trace.host_events.end(), outer_first))
-    std::sort(trace.host_events.begin(), trace.host_events.end(), outer_first);
+  sort_runs(trace.host_events.begin(), trace.host_events.end(), outer_first);
   Links links;
   links.parent = find_parents(trace.host_events);
   links.launch.assign(trace.device_events.size(), no_event);

@@ -4,6 +4,7 @@
 #include "kernel_math.h"
 #include "old_convolutions.h"
 #include "op_call_args.h"
+#include "texts.h"
 
 #include <flopmeter/catalog/op_rule.h>
 
@@ -22,11 +23,10 @@ bool is_autograd_node(std::string_view name) {
 }
 
 std::vector<OpContext> find_contexts(const Trace& trace, const Links& links) {
-  std::vector<OpContext> by_name(trace.texts.size());
-  for (TextId id = 0; id < trace.texts.size(); ++id) {
-    by_name[id] = {.backward = is_autograd_node(trace.text(id)),
-                   .optimizer = trace.text(id).starts_with("Optimizer.step#")};
-  }
+  const auto by_name = by_text(trace, [](std::string_view name) {
+    return OpContext{.backward = is_autograd_node(name),
+                     .optimizer = name.starts_with("Optimizer.step#")};
+  });
   std::vector<OpContext> contexts(trace.host_events.size());
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     const std::uint32_t parent = links.parent[i];

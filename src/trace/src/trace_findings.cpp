@@ -2,6 +2,7 @@
 #include "trace_findings.h"
 
 #include "op_call_args.h"
+#include "texts.h"
 
 #include <flopmeter/core/text.h>
 
@@ -81,9 +82,10 @@ Sum sum_events(const TraceEvidence& evidence, const Chosen& chosen) {
 }
 
 std::optional<Loss> pageable_copies(const TraceEvidence& evidence) {
+  const auto pageable =
+      by_text(evidence.trace, [](std::string_view name) { return contains(name, "Pageable"); });
   const Sum sum = sum_events(evidence, [&](const DeviceEvent& event, const Work&) {
-    return event.kind == DeviceClass::memcpy &&
-           contains(evidence.trace.text(event.name), "Pageable");
+    return event.kind == DeviceClass::memcpy && pageable[event.name];
   });
   if (evidence.share(sum.time) < notable) return std::nullopt;
   return Loss{
@@ -121,13 +123,17 @@ std::optional<Loss> tiny_kernels(const TraceEvidence& evidence) {
 std::optional<Loss> layout_transposes(const TraceEvidence& evidence) {
   static constexpr auto names =
       std::to_array<std::string_view>({"nchwToNhwc", "nhwcToNchw", "nchw2nhwc", "nhwc2nchw"});
-  const Sum sum = sum_events(evidence, [&](const DeviceEvent& event, const Work& work) {
-    const std::string_view name = evidence.trace.text(event.name);
-    const bool states_layouts = std::any_of(
+  const auto states_layouts = by_text(evidence.trace, [](std::string_view name) {
+    return std::any_of(
         names.begin(), names.end(), [&](std::string_view part) { return contains(name, part); });
-    // MIOpen's kernel states none; others of this name serve matmuls.
-    const bool in_convolution = contains(evidence.trace.text(work.name), "conv");
-    return states_layouts || (in_convolution && contains(name, "batched_transpose"));
+  });
+  // MIOpen's kernel states none; others of this name serve matmuls.
+  const auto transposes = by_text(
+      evidence.trace, [](std::string_view name) { return contains(name, "batched_transpose"); });
+  const auto convolves =
+      by_text(evidence.trace, [](std::string_view name) { return contains(name, "conv"); });
+  const Sum sum = sum_events(evidence, [&](const DeviceEvent& event, const Work& work) {
+    return states_layouts[event.name] || (transposes[event.name] && convolves[work.name]);
   });
   if (evidence.share(sum.time) < notable) return std::nullopt;
   return Loss{.rule = layout_transposes_rule.name,
@@ -139,9 +145,10 @@ std::optional<Loss> layout_transposes(const TraceEvidence& evidence) {
 
 std::optional<Loss> unfused_attention(const TraceEvidence& evidence) {
   const auto sum_ops = [&](std::string_view name) {
-    return sum_events(evidence, [&](const DeviceEvent&, const Work& work) {
-      return evidence.trace.text(work.name).starts_with(name);
-    });
+    const auto wanted =
+        by_text(evidence.trace, [&](std::string_view text) { return text.starts_with(name); });
+    return sum_events(evidence,
+                      [&](const DeviceEvent&, const Work& work) { return wanted[work.name]; });
   };
   const Sum softmax = sum_ops("aten::_softmax");
   const Sum matmuls = sum_ops("aten::bmm");
@@ -241,12 +248,11 @@ std::optional<Loss> slow_matmuls(const TraceEvidence& evidence,
 
 /// Calls of the host whose names start with one of `names`.
 Sum sum_calls(const Trace& trace, std::span<const std::string_view> names) {
-  std::vector<bool> wanted(trace.texts.size());
-  for (TextId id = 0; id < trace.texts.size(); ++id) {
-    wanted[id] = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return trace.text(id).starts_with(name);
+  const auto wanted = by_text(trace, [&](std::string_view text) {
+    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+      return text.starts_with(name);
     });
-  }
+  });
   Sum sum;
   for (const HostEvent& event : trace.host_events) {
     if (wanted[event.name]) sum.add(event.duration);

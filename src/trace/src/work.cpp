@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "work.h"
 
+#include "texts.h"
+
 #include <algorithm>
 #include <array>
 
@@ -21,6 +23,7 @@ bool is_elementwise_kernel(std::string_view name) {
 std::vector<Work> classify_work(const Trace& trace, const Links& links, const OpFlops& flops) {
   std::vector<bool> failed(trace.host_events.size(), false);
   for (const std::uint32_t event : flops.failed) failed[event] = true;
+  const auto elementwise = by_text(trace, is_elementwise_kernel);
   std::vector<Work> all(trace.device_events.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const DeviceEvent& event = trace.device_events[i];
@@ -52,7 +55,7 @@ std::vector<Work> classify_work(const Trace& trace, const Links& links, const Op
                    std::string_view::npos) {
       work.name = trace.host_events[launch].name;
     }
-    if (!is_elementwise_kernel(trace.text(event.name))) work.kind = OpKind::unknown;
+    if (!elementwise[event.name]) work.kind = OpKind::unknown;
   }
   return all;
 }
