@@ -13,25 +13,12 @@ namespace flopmeter {
 namespace {
 
 /// In the order of StepEventKind.
-constexpr auto event_names = std::to_array<std::string_view>({"loop_begin",
-                                                              "loop_end",
-                                                              "fetch_begin",
-                                                              "fetch_end",
-                                                              "forward_begin",
-                                                              "forward_end",
-                                                              "backward_begin",
-                                                              "backward_end",
-                                                              "optimizer_begin",
-                                                              "optimizer_end",
-                                                              "evaluation_begin",
-                                                              "evaluation_end",
-                                                              "checkpoint_begin",
-                                                              "checkpoint_end",
-                                                              "generation_begin",
-                                                              "generation_end",
-                                                              "batch_begin",
-                                                              "batch_end",
-                                                              "epoch_end"});
+constexpr auto event_names = std::to_array<std::string_view>(
+    {"loop_begin",     "loop_end",         "fetch_begin",    "fetch_end",
+     "forward_begin",  "forward_end",      "backward_begin", "backward_end",
+     "replay",         "optimizer_begin",  "optimizer_end",  "evaluation_begin",
+     "evaluation_end", "checkpoint_begin", "checkpoint_end", "generation_begin",
+     "generation_end", "batch_begin",      "batch_end",      "epoch_end"});
 
 /// Events of wrapped loaders and integrations.
 class Events {

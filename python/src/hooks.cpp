@@ -37,6 +37,7 @@ class Hooks {
     forward_post,
     optimizer_pre,
     optimizer_post,
+    replay,
     fetch
   };
 
@@ -54,6 +55,7 @@ class Hooks {
       if (place == Place::optimizer_pre)
         emit({.kind = StepEventKind::optimizer_begin, .closure = has_closure(args, count)});
       if (place == Place::optimizer_post && count >= 1) optimizer_end(args[0]);
+      if (place == Place::replay) emit({.kind = StepEventKind::replay});
       if (PyErr_Occurred() != nullptr) fail(place);
       if (PyErr_Occurred() != nullptr) return nullptr;
     } else if (remove_later_ && (place == Place::forward_pre || place == Place::forward_post)) {
@@ -371,6 +373,7 @@ void bind_hooks(py::module_& m) {
       .def("forward_post", hook(Place::forward_post))
       .def("optimizer_pre", hook(Place::optimizer_pre))
       .def("optimizer_post", hook(Place::optimizer_post))
+      .def("replay", hook(Place::replay))
       .def(
           "fetch",
           [](const std::shared_ptr<Hooks>& self, py::object original) {

@@ -56,24 +56,22 @@ def note(**row):
             file.write(json.dumps(row) + "\n")
 
 
-def time_of(diagnosis, kind):
-    """Seconds of a mean step, and of the run per step if the fault lies outside the steps."""
-    seconds = diagnosis["seconds"] / (diagnosis["goodput"] if kind == "save" else 1)
-    return seconds / diagnosis["steps"]
+def size_of(kind, found, after, plan, save_seconds):
+    """Part of the time that the same samples take less without the fault."""
+    before, now = (diagnosis["seconds"] / diagnosis["steps"] for diagnosis in (found, after))
+    if kind == "save":  # outside the steps
+        before += save_seconds
+    if kind == "padding":  # a packed batch contains more samples
+        now *= injected.real_tokens(plan) / plan.length
+    return 1 - now / before
 
 
-def size_of(kind, found, after, plan):
-    """Part of the time that the same samples take less without the fault; a packed batch contains more of them."""
-    steps = injected.real_tokens(plan) / plan.length if kind == "padding" else 1
-    return 1 - steps * time_of(after, kind) / time_of(found, kind)
-
-
-def judge(found, tuned, plan):
+def judge(found, tuned, plan, save_seconds=0.0):
     """Only the injected causes are reported, with the correct share of the time and what-if MFU.
 
-    `tuned` maps each injected kind to the diagnosis of the run without it.
+    `tuned` maps each injected kind to the diagnosis of the run without it; checkpoints take `save_seconds` per step.
     """
-    sizes = {RULES[kind]: size_of(kind, found, after, plan) for kind, after in tuned.items()}
+    sizes = {RULES[kind]: size_of(kind, found, after, plan, save_seconds) for kind, after in tuned.items()}
     reported = {finding["rule"]: finding for finding in found["findings"]}
     note(
         injected=sizes,
@@ -126,7 +124,8 @@ def test_faults_are_found_and_sized_against_runs_without_them(
     after = {kind: diagnose(each.directory) for kind, each in tuned.items()}
     if len(kinds) == 1:
         assert after[kinds[0]]["findings"] == [], healthy
-    judge(diagnose(injected_training.directory), after, injected_training.plan)
+    save_seconds = injected_training.outcome.save_seconds / injected_training.step
+    judge(diagnose(injected_training.directory), after, injected_training.plan, save_seconds)
 
 
 @pytest.mark.parametrize("number", range(4))

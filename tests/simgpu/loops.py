@@ -98,7 +98,7 @@ LOOPS = {
         "padding",
     ),
     "graph": Loop("forward and backward captured once and replayed", {"graph": True}),
-    "graph_launch_bound": Loop("a tiny model, captured and replayed", {"graph": True, **SMALL}),
+    "graph_launch_bound": Loop("a tiny model, captured and replayed", {"graph": True, **SMALL}, finding="optimizer"),
     "compile": Loop('torch.compile(backend="aot_eager")', {"compile": "aot_eager"}),
 }
 

@@ -24,8 +24,8 @@ from flopmeter.torch import as_module, loaded_torch
 from flopmeter.torch.adapter import ready_adapter
 from flopmeter.torch.imports import after_import
 from flopmeter.torch.model_hooks import put_on
-from flopmeter.torch.patch import Patch
-from flopmeter.torch.replays import count_replays_of
+from flopmeter.torch.patch import Patch, SharedPatch
+from flopmeter.torch.replays import ReplayHook, count_replays_of
 
 if TYPE_CHECKING:
     from flopmeter.monitor import Monitor
@@ -190,6 +190,7 @@ class TorchHooks:
                 self._use_device(adapter, parameter)
             self._put_on(module)
         if modules:
+            self._handles.append(ReplayHook(hooks.replay()))
             _live.add(self)
             _follow_compiled_modules()
         if loader:
@@ -204,10 +205,9 @@ class TorchHooks:
         count_replays_of(parameter.device.type)
         for name in ("accelerator", parameter.device.type):
             owner: Any = getattr(torch, name, None)
-            if callable(getattr(owner, "synchronize", None)) and not hasattr(owner.synchronize, "__wrapped__"):
-                self._handles.append(Patch(owner, "synchronize", _reported_wait))
-        if not hasattr(torch.autograd.backward, "__wrapped__"):
-            self._handles.append(Patch(torch.autograd, "backward", _reported_backward))
+            if callable(getattr(owner, "synchronize", None)):
+                self._handles.append(SharedPatch(owner, "synchronize", _reported_wait))
+        self._handles.append(SharedPatch(torch.autograd, "backward", _reported_backward))
 
     def _put_on(self, module: Any) -> None:
         self._handles += put_on(module, self.callables.forward_pre(), self.callables.forward_post(), with_kwargs=True)

@@ -37,3 +37,23 @@ class Patch:
             delattr(self._owner, self._name)
         else:
             setattr(self._owner, self._name, self._original)
+
+
+_shared: dict[tuple[int, str], tuple[Patch, int]] = {}  # by owner and name: the patch and how many use it
+
+
+class SharedPatch:
+    """A patch that several monitors need: the original returns with the last ``remove()``."""
+
+    def __init__(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        self._key = id(owner), name
+        patch, users = _shared.get(self._key) or (Patch(owner, name, make), 0)
+        _shared[self._key] = patch, users + 1
+
+    def remove(self) -> None:
+        """Restore the original if no one else needs the patch."""
+        patch, users = _shared.pop(self._key)
+        if users > 1:
+            _shared[self._key] = patch, users - 1
+        else:
+            patch.remove()

@@ -21,6 +21,20 @@ _CLASSES = {  # by the module that defines them
     "torch.mtia.mtia_graph": "MTIAGraph",
 }
 
+_hooks: list[Any] = []  # of the monitors, run at each replay
+
+
+class ReplayHook:
+    """Runs a C function of a monitor, which does not raise, at each replay."""
+
+    def __init__(self, hook: Any) -> None:
+        self._hook = hook
+        _hooks.append(hook)
+
+    def remove(self) -> None:
+        """Remove the hook."""
+        _hooks.remove(self._hook)
+
 
 def _count_replays(graph_type: Any) -> None:
     """Wrap the methods of a graph class.  The captured work is kept on the graph."""
@@ -55,6 +69,8 @@ def _count_replays(graph_type: Any) -> None:
 
     @functools.wraps(replay)
     def counted_replay(self: Any) -> Any:
+        for hook in _hooks:
+            hook()
         result = replay(self)
         try:
             self._flopmeter_replay()

@@ -236,7 +236,12 @@ class BudgetBuilder {
           {causes::pipeline_bubble, (compute - on_padding) * (stages - 1) / (micro + stages - 1)});
     }
     const double rest = settle(compute - useful_, claims);
-    give(causes::unexplained, settle(rest, operator_claims(real)));
+    const double unseen = settle(rest, operator_claims(real));
+    if (ops_.device_times && unseen > compute / 4)
+      miss(
+          "part of the device's work ran without operators, such as a CUDA graph: its kernels are "
+          "not separated; `flopmeter run --kineto-step N` records them");
+    give(causes::unexplained, unseen);
   }
 
   /// The profiled steps stand for the others; what those took longer stays unexplained.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/adapter_abi.h>
+#include <flopmeter/core/compilations.h>
 #include <flopmeter/counting/adapter.h>
 #include <flopmeter/counting/device_clock.h>
 
@@ -84,6 +85,7 @@ void use_device_of(std::uintptr_t tensor) {
 }
 
 void count_captures(int change) {
+  if (change > 0) compilations().fetch_add(1, std::memory_order_relaxed);
   const FlopmeterAdapter* adapter = attached_adapter();
   if (adapter != nullptr && adapter->count_captures != nullptr) adapter->count_captures(change);
 }

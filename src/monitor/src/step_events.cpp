@@ -49,6 +49,9 @@ StepReply StepTracker::on(const StepEvent& event) noexcept {
     case StepEventKind::backward_end:
       pop_found(Phase::backward);
       break;
+    case StepEventKind::replay:
+      on_replay();
+      break;
     case StepEventKind::optimizer_begin:
       on_optimizer_begin(event);
       break;
@@ -221,6 +224,14 @@ void StepTracker::on_forward_end(const StepEvent& event) noexcept {
     if (event.backward == BackwardReport::unseen && !backward_assumed_) assume_backward();
   }
   pop_found(Phase::forward);
+}
+
+/// The model itself is not called: this is the first sign of the step.  A graph of a part of the
+/// model runs within a forward pass, which has opened the step.
+void StepTracker::on_replay() noexcept {
+  if (!learns() || state_ == State::open || state_ == State::out_of_step) return;
+  unexpected_steps_ = foreign_steps_ = optimizer_steps_ = 0;
+  open({});
 }
 
 void StepTracker::on_optimizer_begin(const StepEvent& event) noexcept {

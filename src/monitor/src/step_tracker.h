@@ -142,6 +142,7 @@ class StepTracker {
   void on_fetch_end(const StepEvent& event) noexcept;
   void on_forward_begin(const StepEvent& event, StepReply& reply) noexcept;
   void on_forward_end(const StepEvent& event) noexcept;
+  void on_replay() noexcept;
   void on_optimizer_begin(const StepEvent& event) noexcept;
   void on_optimizer_end(const StepEvent& event, StepReply& reply) noexcept;
   void on_unexpected_optimizer(bool owned, StepReply& reply) noexcept;

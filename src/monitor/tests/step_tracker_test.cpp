@@ -199,6 +199,20 @@ TEST(LearnedSteps, without_a_model_each_optimizer_step_is_a_step) {
   EXPECT_EQ(script.lines(), (Lines{"train 1", "train 2", "train 3"}));
 }
 
+TEST(LearnedSteps, a_replay_is_a_step_of_a_model_that_is_not_called) {
+  Script script(StepPolicy::per_optimizer_step);
+  script.fetch();
+  script.forward();  // the capture
+  script.backward();
+  for (int i = 0; i < 4; ++i) {
+    script.fetch();
+    script.on(Kind::replay);
+    script.on(Kind::replay);  // a second graph of the same step
+    EXPECT_FALSE(script.optimizer().model_lost);
+  }
+  EXPECT_EQ(script.lines().size(), 4U);
+}
+
 TEST(LearnedSteps, optimizers_of_another_model_report_that_the_model_is_lost) {
   Script script(StepPolicy::per_optimizer_step);
   script.train();

@@ -10,7 +10,7 @@
 
 namespace flopmeter {
 
-/// What `property` is for each text of the trace, by TextId.
+/// The property of each text of the trace, by TextId.
 template <class Property>
 auto by_text(const Trace& trace, const Property& property) {
   std::vector<decltype(property(std::string_view{}))> all;

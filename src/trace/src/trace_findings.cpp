@@ -249,9 +249,8 @@ std::optional<Loss> slow_matmuls(const TraceEvidence& evidence,
 /// Calls of the host whose names start with one of `names`.
 Sum sum_calls(const Trace& trace, std::span<const std::string_view> names) {
   const auto wanted = by_text(trace, [&](std::string_view text) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return text.starts_with(name);
-    });
+    return std::any_of(
+        names.begin(), names.end(), [&](std::string_view name) { return text.starts_with(name); });
   });
   Sum sum;
   for (const HostEvent& event : trace.host_events) {

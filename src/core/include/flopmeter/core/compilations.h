@@ -6,8 +6,8 @@
 
 namespace flopmeter {
 
-/// How often a compiler began to compile code of the training loop in this process.  Adapters
-/// write it; the monitor tags the steps in which it changed.
+/// How often code of the training loop began to be compiled, or captured into a graph, in this
+/// process.  Adapters write it; the monitor tags the steps in which it changed.
 std::atomic<std::uint64_t>& compilations();
 
 }  // namespace flopmeter

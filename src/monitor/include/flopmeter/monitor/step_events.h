@@ -61,6 +61,7 @@ enum class StepEventKind : std::uint8_t {
   forward_end,
   backward_begin,
   backward_end,
+  replay,  ///< a captured graph runs: forward and backward pass, or parts of them
   optimizer_begin,
   optimizer_end,
   evaluation_begin,
