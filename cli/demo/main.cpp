@@ -44,9 +44,7 @@ void explain(const std::string& program, const std::string& directory) {
   if (!diagnosis || (*diagnosis).findings.empty()) return;
   print_line("\nwhy the baseline was slow (" + program + " diagnose " + directory + "):");
   for (const Finding& finding : (*diagnosis).findings) {
-    print_line("  " + finding.rule +
-               (finding.share ? " costs " + percent(*finding.share) + " of the time: " : ": ") +
-               finding.summary);
+    print_line("  " + headline(finding));
     print_line("    recommendation: " + finding.recommendation);
   }
 }

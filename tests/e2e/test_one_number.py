@@ -103,4 +103,4 @@ def test_the_last_lines_on_the_console_have_the_findings_of_the_diagnosis(run):
     directory, console = run
     largest = json.loads(ask("diagnose", directory, "--json"))["findings"][0]
     summary = console[console.rindex("flopmeter  MFU ") :]
-    assert f"flopmeter  {largest['rule']}, {100 * largest['share']:.1f} % of the time: {largest['summary']}" in summary, console
+    assert f"flopmeter  {largest['rule']}, saves {100 * largest['share']:.1f} %: {largest['summary']}" in summary, console

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -142,8 +143,8 @@ PeakTable cpu_peak(const CpuInfo& cpu) {
       table.peaks[dtype] = FlopsPerSecond{2 * cycles_per_second * rates->fma[dtype]};
   }
   table.source = "formula: " + shortest(*cpu.cores) + (*cpu.cores == 1 ? " core x " : " cores x ") +
-                 shortest(*cpu.clock_hertz / 1e9) + " GHz (" + cpu.clock_source + ") x " +
-                 std::to_string(rates->units.count) + " x " +
+                 shortest(std::round(*cpu.clock_hertz / 1e7) / 100) + " GHz (" + cpu.clock_source +
+                 ") x " + std::to_string(rates->units.count) + " x " +
                  std::to_string(rates->units.bits / 32) + " fp32 FMA";
   if (rates->amx) table.source += ", and AMX";
   return table;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/finding.h>
 #include <flopmeter/core/json_writer.h>
+#include <flopmeter/core/text.h>
 
 namespace flopmeter {
 
@@ -17,6 +18,11 @@ void write_json(JsonWriter& json, const Finding& finding) {
       .field("confidence", finding.confidence)
       .field("rank", finding.rank)
       .end_object();
+}
+
+std::string headline(const Finding& finding) {
+  const std::string saving = finding.share ? ", saves " + percent(*finding.share) : "";
+  return finding.rule + saving + ": " + finding.summary;
 }
 
 }  // namespace flopmeter

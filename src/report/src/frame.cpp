@@ -255,10 +255,10 @@ Lines Painter::findings(std::size_t most) const {
   const std::string of =
       content_.finding_steps > 0 && size_.columns >= wide_columns
           ? " of the last " + grouped(static_cast<WideInt>(content_.finding_steps)) + " steps"
-          : " of the time";
+          : "";
   for (std::size_t i = 0; i < shown; ++i) {
     const Finding& finding = content_.findings[i];
-    const std::string cost = finding.share ? percent(*finding.share) + of + "  " : "";
+    const std::string cost = finding.share ? "saves " + percent(*finding.share) + of + "  " : "";
     const std::size_t room = size_.columns - std::min(size_.columns, cells(cost) + 2);
     lines.push_back(paint("▲ ", "33") + paint(cost, "1;31") +
                     bold(cut(printable(finding.summary), room)));

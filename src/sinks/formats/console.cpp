@@ -58,7 +58,7 @@ class ConsoleSink final : public Sink {
     for (const Finding& finding : findings) {
       if (finding.share.value_or(1) < least_share || !reported_.insert(finding.rule).second)
         continue;
-      append_line(text, finding_text(finding) + "; " + finding.recommendation);
+      append_line(text, headline(finding) + "; " + finding.recommendation);
     }
     return print(text);
   }
@@ -70,9 +70,9 @@ class ConsoleSink final : public Sink {
     std::size_t shown = 0;
     for (const Finding& finding : findings) {
       if (finding.share.value_or(1) < least_share || shown++ >= most_findings) continue;
-      append_line(text, finding_text(finding));
+      append_line(text, headline(finding));
     }
-    append_line(text, "details: flopmeter diagnose " + run_.directory);
+    if (has_records()) append_line(text, "details: flopmeter diagnose " + run_.directory);
     return print(text);
   }
 
@@ -92,6 +92,9 @@ class ConsoleSink final : public Sink {
     return flops;
   }
 
+  /// Whether the other sinks can write to the directory.
+  [[nodiscard]] bool has_records() const { return access(run_.directory.c_str(), W_OK) == 0; }
+
   /// Device, the peak that MFU is measured against with its source, and where the records are.
   [[nodiscard]] std::string start_text(const StepRecord& record) const {
     const PeakTable& peaks = run_.metadata.peaks;
@@ -104,7 +107,8 @@ class ConsoleSink final : public Sink {
               peaks.source.substr(0, std::min(peaks.source.find(" ["), peaks.source.find(" ("))) +
               ")";
     }
-    return text + " | records in " + run_.directory;
+    return text + (has_records() ? " | records in " : " | no records: cannot write to ") +
+           run_.directory;
   }
 
   [[nodiscard]] std::string summary_text() const {
@@ -115,12 +119,6 @@ class ConsoleSink final : public Sink {
     if (const auto rate = totals_.tokens_per_second())
       text += " | " + si(*rate * run_.data_parallel()) + " tokens/s";
     return text;
-  }
-
-  static std::string finding_text(const Finding& finding) {
-    std::string text = finding.rule;
-    if (finding.share) text += ", " + percent(*finding.share) + " of the time";
-    return text + ": " + finding.summary;
   }
 
   void append_line(std::string& text, const std::string& line) const {

@@ -102,7 +102,7 @@ TEST_P(Golden, output_equals_the_stored_file) {
   const bool console = plugin->name == "console";
   if (console) {
     testing::internal::CaptureStdout();
-    run.directory = "logs/run";  // named in the text
+    run.directory = "/tmp";  // named in the text
   }
   auto sink = plugin->make(run, console ? "stdout" : directory.path() + "/out");
   ASSERT_TRUE(sink) << sink.error().message;
@@ -159,7 +159,7 @@ std::string console_text(Use use) {
     if (each->name == "console") plugin = &each;
   }
   testing::internal::CaptureStdout();
-  auto sink = (*plugin)->make(sample_run("logs/run"), "stdout");
+  auto sink = (*plugin)->make(sample_run("/tmp"), "stdout");
   EXPECT_TRUE(sink);
   use(**sink);
   return testing::internal::GetCapturedStdout();
@@ -200,8 +200,21 @@ TEST(Console, prints_each_finding_once_and_only_if_it_is_worth_one_percent) {
       ASSERT_TRUE(sink.found({}));
     }
   });
-  EXPECT_EQ(count(text, "data_loading, 50.0 % of the time: the steps wait for data"), 1U) << text;
+  EXPECT_EQ(count(text, "data_loading, saves 50.0 %: the steps wait for data"), 1U) << text;
   EXPECT_EQ(count(text, "evaluation"), 0U) << text;
+}
+
+TEST(Console, names_no_records_that_cannot_be_written) {
+  testing::internal::CaptureStdout();
+  for (const SinkPlugin* const plugin : sink_plugins()) {
+    if (plugin->name != "console") continue;
+    const auto sink = plugin->make(sample_run("/proc/none"), "stdout");
+    ASSERT_TRUE((*sink)->write(sample_step(1)));
+    ASSERT_TRUE((*sink)->finish({}));
+  }
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(count(text, "no records: cannot write to /proc/none"), 1U) << text;
+  EXPECT_EQ(count(text, "diagnose"), 0U) << text;
 }
 
 TEST(Console, ends_with_at_most_five_lines) {

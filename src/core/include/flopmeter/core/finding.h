@@ -35,4 +35,7 @@ struct Finding {
 
 void write_json(JsonWriter& json, const Finding& finding);
 
+/// "optimizer, saves 25.6 %: the optimizer takes 11.9 ms of 34.8 ms per step (34.1 %)".
+std::string headline(const Finding& finding);
+
 }  // namespace flopmeter
