@@ -97,7 +97,8 @@ const StepInput* BatchInspector::describe(py::handle batch,
     if (!add_to_key(batch.ptr(), 0)) key_.clear();
     if (!key_.empty()) {
       if (const auto at = known_.find(key_); at != known_.end()) {
-        view_ = at->second.view();
+        current_ = at->second;
+        view_ = current_.view();
         return &view_;
       }
     }

@@ -21,6 +21,9 @@ class BatchInspector {
                             PythonMonitor& monitor,
                             bool is_only_source) noexcept;
 
+  /// The batch that was described last.
+  [[nodiscard]] const OwnedBatch& current() const noexcept { return current_; }
+
  private:
   using Key = std::vector<std::int64_t>;
   bool add_to_key(PyObject* value, int depth) noexcept;

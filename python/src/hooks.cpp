@@ -3,7 +3,7 @@
 // Hooks: the callables that torch runs in each step.  They are C functions: a steady step runs no
 // Python code from us.  The guard of this file is Hooks::call(): a failure in a hook is
 // reported once to Python, which detaches the monitor, and never reaches the user's program.
-#include "batch_inspector.h"
+#include "fetched_batches.h"
 #include "function_modes.h"
 #include "python_monitor.h"
 
@@ -71,6 +71,8 @@ class Hooks {
     take_begun_ = backward.attr("take_begun");
   }
   void set_owner_check(py::object owns) { owns_ = std::move(owns); }
+  /// The model is on a device: lengths are read from the batches of the loader.
+  void read_fetched() noexcept { reads_fetched_ = true; }
   /// Permanently; the adapter's hook goes too.
   void detach() noexcept {
     active_ = false;
@@ -114,7 +116,7 @@ class Hooks {
       if (batch == nullptr) return nullptr;
       const StepInput* input = hooks.inspector_.describe(batch, **hooks.link_, true);
       Py_DECREF(batch);
-      return input;
+      return hooks.reads_fetched_ ? hooks.fetched_.next(input) : input;
     };
     event.backward_begun = [](void* context) {
       const Hooks& hooks = static_cast<Described*>(context)->hooks;
@@ -123,7 +125,9 @@ class Hooks {
       return answer == Py_True;
     };
     event.context = &described;
-    if (PyErr_Occurred() == nullptr) emit(event);
+    if (PyErr_Occurred() != nullptr) return;
+    emit(event);
+    if (reads_fetched_ && !(event.training && event.gradients)) fetched_.next(nullptr);
   }
 
   void forward_end(PyObject* model, PyObject* output) noexcept {
@@ -162,9 +166,15 @@ class Hooks {
     if (reported) emit({.kind = StepEventKind::fetch_begin});
     PyObject* batch = PyObject_Vectorcall(original, args, count, nullptr);
     if (!reported || !ready()) return batch;
-    const py::error_scope users;  // StopIteration, or an error of the user's data set
-    emit({.kind = StepEventKind::fetch_end});
-    return batch;
+    {
+      const py::error_scope users;  // StopIteration, or an error of the user's data set
+      emit({.kind = StepEventKind::fetch_end});
+    }
+    if (batch == nullptr || !reads_fetched_ || !ready()) return batch;
+    fetched_.add(args[0], batch, **link_);
+    if (PyErr_Occurred() == nullptr) return batch;
+    Py_DECREF(batch);  // the program was interrupted
+    return nullptr;
   }
 
   void emit(const StepEvent& event) noexcept {
@@ -253,6 +263,8 @@ class Hooks {
   py::object take_begun_;
   py::object owns_;
   BatchInspector inspector_;
+  FetchedBatches fetched_;
+  bool reads_fetched_ = false;
   bool active_ = true;
   bool remove_later_ = false;
 };
@@ -382,6 +394,7 @@ void bind_hooks(py::module_& m) {
           py::arg("original"))
       .def("set_backward", &Hooks::set_backward, py::arg("backward"))
       .def("set_owner_check", &Hooks::set_owner_check, py::arg("owns"))
+      .def("read_fetched", &Hooks::read_fetched)
       .def("detach", &Hooks::detach);
   m.def(
       "suspend_hooks", [](int change) { suspensions += change; }, py::arg("change"));

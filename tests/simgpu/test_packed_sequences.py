@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention over packed sequences whose starts are on the device: exact, and the host does not wait for them."""
+"""Lengths that are on the device: exact, and the host does not wait for them."""
 
 import enum
 import json
+import subprocess
 import sys
 import types
+from pathlib import Path
 
 import flopmeter
 import pytest
 import simgpu
 import torch
 from flopmeter.torch import callables
+from test_device_time import FLOPMETER, records_of
 
 DEVICE = "simgpu"
 PAIR = 2 * 4 * (8 + 8)  # four heads, keys and values of size 8
@@ -104,3 +107,13 @@ def test_starts_on_the_device_are_known_late_without_waiting(attention, tmp_path
         pairs = sum(n * (n + 1) // 2 for n in LENGTHS[(record["step"] - 1) % 4])
         assert record["model_flops"] == record["hardware_flops"] == linear + 2 * pairs * PAIR
         assert record["bounded_flops"] == 0
+
+
+def test_real_tokens_of_batches_that_a_program_moves_to_the_device(tmp_path):
+    here = Path(__file__).parent
+    command = [FLOPMETER, "run", "--dir", tmp_path, "--no-console", "--", sys.executable, here / "padded_loop.py"]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120, check=True)
+    steps = [record for record in records_of(tmp_path) if record["tag"] in ("train", "profile")]
+    # The first batches were fetched before the model was found.
+    assert [record["tokens"] for record in steps[1:]] == json.loads(done.stdout)[1:]
+    assert {record["padded_tokens"] for record in steps[1:]} == {2 * 4 * 32}

@@ -201,6 +201,7 @@ class TorchHooks:
         torch: Any = loaded_torch()
         module = getattr(torch, parameter.device.type, None)
         adapter.use_device_of(parameter._cdata)
+        self.callables.read_fetched()
         adapter.set_device_delay(partial(_delay_device, module))
         count_replays_of(parameter.device.type)
         for name in ("accelerator", parameter.device.type):
