@@ -12,6 +12,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_runtest_setup(item):
     for mark in item.iter_markers("torch2"):
-        torch = pytest.importorskip("torch")
-        if torch.__version__.startswith("1."):
-            pytest.skip(f"torch {torch.__version__} lacks {mark.args[0]}")
+        version = pytest.importorskip("torch").__version__
+        if tuple(int(part) for part in version.split(".")[:2]) < mark.kwargs.get("since", (2, 0)):
+            pytest.skip(f"torch {version} lacks {mark.args[0]}")

@@ -55,11 +55,13 @@ def test_the_text_of_a_graph_without_a_name_is_read():
     assert [node.target for node, *_ in graph.nodes] == [torch.ops.aten.mm.default]
 
 
+@pytest.mark.torch2("caches of compiled graphs", since=(2, 6))
 def test_small_gpt_in_the_first_process_and_from_caches(tmp_path):
     check(run(tmp_path, "gpt"))
     check(run(tmp_path, "gpt"), cached=True)
 
 
+@pytest.mark.torch2("caches that other programs can use", since=(2, 12))
 def test_caches_written_without_flopmeter(tmp_path):
     run(tmp_path, "checkpointed", flopmeter=False)
     check(run(tmp_path, "checkpointed"), cached=True)
@@ -73,6 +75,7 @@ def test_cpp_wrapper(tmp_path):
     check(run(tmp_path, "gpt", options={"cpp_wrapper": True}))
 
 
+@pytest.mark.torch2("flex attention with gradients on a CPU", since=(2, 12))
 def test_flex_attention(tmp_path):
     check(run(tmp_path, "flex"))
 
@@ -81,6 +84,7 @@ def test_dynamic_shapes(tmp_path):
     check(run(tmp_path, "dynamic", dynamic=True))
 
 
+@pytest.mark.torch2("the same recomputation in aot_eager", since=(2, 6))
 def test_another_backend_that_recomputes():
     """AOTAutograd without TorchInductor: nothing is compiled to machine code."""
     torch._dynamo.reset()

@@ -60,7 +60,7 @@ def test_ddp(one_rank):
     assert counted_step(nn.parallel.DistributedDataParallel(model), x).hardware_flops == STEP
 
 
-@pytest.mark.torch2("FSDP2")
+@pytest.mark.torch2("FSDP2 on a CPU", since=(2, 7))
 def test_fsdp2(one_rank):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
