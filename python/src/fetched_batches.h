@@ -20,8 +20,9 @@ class FetchedBatches {
     const StepInput* input = inspector_.describe(batch, monitor, false);
     if (input == nullptr || input->sequence_lengths.empty()) return;
     try {
-      const auto at = std::find_if(
-          loaders_.begin(), loaders_.end(), [&](const Loader& l) { return l.iterator == iterator; });
+      const auto at = std::find_if(loaders_.begin(), loaders_.end(), [&](const Loader& l) {
+        return l.iterator == iterator;
+      });
       if (at == loaders_.end()) {
         if (loaders_.size() == most_loaders) loaders_.erase(loaders_.begin());
         loaders_.push_back({iterator, {}});
