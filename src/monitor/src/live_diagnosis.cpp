@@ -2,6 +2,7 @@
 #include "live_diagnosis.h"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -18,7 +19,6 @@ constexpr std::int64_t look_interval_ns = 10'000'000'000;
 
 void LiveDiagnosis::add(const StepRecord& record) {
   totals_.add(record);
-  if (record.process_step < warming_up) return;
   steps_.push_back(record);
   if (steps_.size() > most_steps) steps_.pop_front();
 }
@@ -29,10 +29,23 @@ void LiveDiagnosis::add(OpProfile profile) {
   if (profiles_.size() > most_profiles) profiles_.pop_front();
 }
 
-std::vector<Finding> LiveDiagnosis::find(std::optional<StepTotals> totals) const {
-  if (steps_.size() < least_steps) return {};
+std::vector<Finding> LiveDiagnosis::findings() const {
+  return find({steps_.begin(), steps_.end()}, totals_);
+}
+
+std::vector<Finding> LiveDiagnosis::newest_findings() const {
+  std::vector<StepRecord> steps;
+  std::copy_if(
+      steps_.begin(), steps_.end(), std::back_inserter(steps), [](const StepRecord& record) {
+        return record.process_step >= warming_up;
+      });
+  return steps.size() < least_steps ? std::vector<Finding>{} : find(std::move(steps), std::nullopt);
+}
+
+std::vector<Finding> LiveDiagnosis::find(std::vector<StepRecord> steps,
+                                         std::optional<StepTotals> totals) const {
   Evidence evidence;
-  evidence.steps.assign(steps_.begin(), steps_.end());
+  evidence.steps = std::move(steps);
   evidence.profiles.assign(profiles_.begin(), profiles_.end());
   evidence.totals = std::move(totals);
   evidence.peaks = peaks_;
@@ -45,7 +58,7 @@ std::optional<std::vector<Finding>> LiveDiagnosis::look(std::int64_t now_ns) {
   if (looked_ns_ == 0) looked_ns_ = now_ns;
   if (now_ns - looked_ns_ < look_interval_ns) return std::nullopt;
   looked_ns_ = now_ns;
-  auto found = find(std::nullopt);
+  auto found = newest_findings();
   std::vector<std::string> rules;
   rules.reserve(found.size());
   for (const Finding& finding : found) rules.push_back(finding.rule);

@@ -21,12 +21,15 @@ class LiveDiagnosis {
 
   /// Rate-limited: findings that changed and held for two evaluations.
   std::optional<std::vector<Finding>> look(std::int64_t now_ns);
-  /// Findings of all steps, as `flopmeter diagnose` has them; empty if there are too few steps.
-  [[nodiscard]] std::vector<Finding> findings() const { return find(totals_); }
+  /// Findings of all steps, as `flopmeter diagnose` has them.
+  [[nodiscard]] std::vector<Finding> findings() const;
 
  private:
-  /// `totals`: of the steps that the findings are about; empty: of the newest.
-  [[nodiscard]] std::vector<Finding> find(std::optional<StepTotals> totals) const;
+  /// Without the first steps of the process; empty if there are too few.
+  [[nodiscard]] std::vector<Finding> newest_findings() const;
+  /// `totals`: of the steps that the findings are about; empty: of `steps`.
+  [[nodiscard]] std::vector<Finding> find(std::vector<StepRecord> steps,
+                                          std::optional<StepTotals> totals) const;
 
   PeakTable peaks_;
   StepTotals totals_;  ///< of all steps
