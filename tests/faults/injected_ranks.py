@@ -68,7 +68,7 @@ def take_turns(directories: list[str], plans: list[RanksPlan], rounds: int, step
             training.resume(steps)
 
 
-def run(directories: list[pathlib.Path], plans: list[RanksPlan], rounds: int = 9, steps: int = 8) -> None:
+def run(directories: list[pathlib.Path], plans: list[RanksPlan], rounds: int = 6, steps: int = 14) -> None:
     """Trains the plans, one directory each; raises if a rank fails or the namespace cannot be created."""
     task = json.dumps([[str(d) for d in directories], [dataclasses.asdict(p) for p in plans], rounds, steps])
     python = [sys.executable, __file__, task]
