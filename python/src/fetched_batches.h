@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
+#include <vector>
 
 namespace flopmeter {
 
@@ -17,7 +19,12 @@ class FetchedBatches {
  public:
   /// A loader's iterator handed over `batch`.  Needs the GIL and never raises.
   void add(PyObject* iterator, pybind11::handle batch, PythonMonitor& monitor) noexcept {
+    if (std::exchange(reading_, true)) {  // two threads fetch: their order is not known
+      loaders_.clear();
+      return;
+    }
     const StepInput* input = inspector_.describe(batch, monitor, false);
+    reading_ = false;
     if (input == nullptr || input->sequence_lengths.empty()) return;
     try {
       const auto at = std::find_if(loaders_.begin(), loaders_.end(), [&](const Loader& l) {
@@ -70,6 +77,7 @@ class FetchedBatches {
   static constexpr std::size_t most_loaders = 8;
   static constexpr std::size_t most_batches = 256;
   BatchInspector inspector_;
+  bool reading_ = false;  ///< reading may release the GIL
   std::vector<Loader> loaders_;
   OwnedBatch used_;
   StepInput view_;

@@ -171,7 +171,10 @@ class Hooks {
       emit({.kind = StepEventKind::fetch_end});
     }
     if (batch == nullptr || !reads_fetched_ || !ready()) return batch;
-    fetched_.add(args[0], batch, **link_);
+    {
+      const FunctionModes::Hidden hidden{modes_};
+      fetched_.add(args[0], batch, **link_);
+    }
     if (PyErr_Occurred() == nullptr) return batch;
     Py_DECREF(batch);  // the program was interrupted
     return nullptr;
