@@ -124,7 +124,7 @@ def test_a_monitor_counts_one_step_per_shape_and_labels_its_records(tmp_path):
     per_sample = 2 * (16 * 32 + 32 * 4) * 2 + 2 * 32 * 4  # no gradient of the input
     assert [record["model_flops"] for record in records] == [per_sample * batch for batch in (8, 8, 4, 8, 4, 4)]
     assert all(record["flops_note"].startswith("counted in Python") for record in records)
-    assert all(record["phases"]["backward"] > 0 for record in records)  # what follows the forward pass
+    assert all(record["phases"]["backward"] > 0 for record in records)  # the time after the forward pass
 
 
 def test_modes_of_the_program_work_as_without_a_count(tmp_path):
