@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 
 namespace flopmeter {
 namespace {
@@ -188,10 +189,16 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
     report.collectives = summarize_collectives(trace, events);
     report.collective_calls = list_collectives(trace, events, report.collectives);
 
+    std::span<const std::uint32_t> left = events;  // without the first ones, which ended before
+    TraceNs moment = report.span.start;
     for (const TraceStep& step : steps) {
       TraceStepReport row{.name = step.name, .host = step.host, .device = step.device};
       if (step.device) {
-        row.split = split_time(trace.device_events, events, *step.device);
+        if (step.device->start < moment) left = events;
+        moment = step.device->start;
+        while (!left.empty() && trace.device_events[left.front()].end() <= moment)
+          left = left.subspan(1);
+        row.split = split_time(trace.device_events, left, *step.device);
         row.idle = idle_within(gaps, *step.device, row.split.idle);
       }
       if (trace.has_shapes) row.flops.emplace();

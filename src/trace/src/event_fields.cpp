@@ -59,7 +59,7 @@ bool equal_at(const char* a, const char* b) {
 }
 
 /// Whether two keys of the same length, at most 24, are equal.  A call of memcmp costs more.
-bool equal(std::string_view a, std::string_view b) {
+[[gnu::always_inline]] inline bool equal(std::string_view a, std::string_view b) {
   const auto ends_equal = [&]<class Number>(Number) {
     const std::size_t rest = a.size() - sizeof(Number);
     return equal_at<Number>(a.data(), b.data()) &&
