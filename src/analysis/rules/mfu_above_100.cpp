@@ -4,19 +4,18 @@
 #include <flopmeter/analysis/rule.h>
 #include <flopmeter/core/text.h>
 
-#include <algorithm>
-
 namespace flopmeter {
 namespace {
 
 std::optional<Finding> find(const RuleContext& context) {
-  const double highest =
-      std::max(context.totals.mfu().value_or(0), context.totals.hfu().value_or(0));
-  if (!(highest > 1)) return std::nullopt;
+  const double mfu = context.totals.mfu().value_or(0);
+  const double hfu = context.totals.hfu().value_or(0);
+  if (!(mfu > 1) && !(hfu > 1)) return std::nullopt;
   Finding finding;
   finding.rule = "mfu_above_100";
   finding.confidence = 1;
-  finding.summary = "utilization is " + percent(highest) + ": more than the peak allows";
+  finding.summary = (mfu > 1 ? "MFU is " + percent(mfu) : "HFU is " + percent(hfu)) +
+                    ", more than the peak allows";
   const auto dtype = main_dtype(context.totals);
   const auto peak = dtype ? context.evidence.peaks.peak(*dtype) : std::nullopt;
   finding.evidence =
