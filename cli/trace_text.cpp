@@ -191,7 +191,7 @@ std::string finding_list(const Diagnosis& diagnosis, bool several_ranks) {
     std::string first = bold(finding.rule) + "  " + finding.summary;
     // Most summaries state the share.
     if (finding.share && first.find(percent(*finding.share)) == std::string::npos)
-      first += " (" + percent(*finding.share) + " of the time)";
+      first += " (saves " + percent(*finding.share) + ")";
     if (several_ranks && finding.rank) first += ", rank " + std::to_string(*finding.rank);
     text += paragraph(bold(start), first);
     text += paragraph(below, printable(finding.evidence));

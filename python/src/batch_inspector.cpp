@@ -84,6 +84,7 @@ const StepInput* BatchInspector::inspect(py::handle batch,
     if (known_.size() >= most_shapes) known_.clear();
     known_.insert_or_assign(key_, current_);
   }
+  last_ = &current_;
   view_ = current_.view();
   return &view_;
 }
@@ -97,8 +98,8 @@ const StepInput* BatchInspector::describe(py::handle batch,
     if (!add_to_key(batch.ptr(), 0)) key_.clear();
     if (!key_.empty()) {
       if (const auto at = known_.find(key_); at != known_.end()) {
-        current_ = at->second;
-        view_ = current_.view();
+        last_ = &at->second;
+        view_ = last_->view();
         return &view_;
       }
     }

@@ -22,7 +22,7 @@ class BatchInspector {
                             bool is_only_source) noexcept;
 
   /// The batch that was described last.
-  [[nodiscard]] const OwnedBatch& current() const noexcept { return current_; }
+  [[nodiscard]] const OwnedBatch& last() const noexcept { return *last_; }
 
  private:
   using Key = std::vector<std::int64_t>;
@@ -35,6 +35,7 @@ class BatchInspector {
   Key key_;
   std::map<Key, OwnedBatch> known_;
   OwnedBatch current_;
+  const OwnedBatch* last_ = &current_;
   StepInput view_;
 };
 

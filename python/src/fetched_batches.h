@@ -38,7 +38,7 @@ class FetchedBatches {
       }
       std::deque<OwnedBatch>& batches = loaders_.back().batches;
       if (batches.size() == most_batches) batches.clear();  // no model uses them
-      batches.push_back(inspector_.current());
+      batches.push_back(inspector_.last());
     } catch (...) {
       loaders_.clear();
     }
