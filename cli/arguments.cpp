@@ -22,6 +22,11 @@ struct Entry {
 Exit wrong_use(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
   std::replace(what.begin(), what.end(), '\n', ' ');
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::string words =
+        what.substr(what.find(": ") + 2);  // CLI11 puts a sentence before them
+    what = (words.starts_with('-') ? "unknown option '" : "unknown argument '") + words + "'";
+  }
   std::string help = "flopmeter";
   for (const CLI::App* sub : app.get_subcommands()) help += " " + sub->get_name();
   return refuse({ErrorCode::invalid_argument, what + "; see `" + help + " --help`"});
