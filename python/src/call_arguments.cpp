@@ -164,6 +164,36 @@ FlopmeterArg CallArguments::read_sized(PyObject* object) {
   return arg;
 }
 
+/// A grouped tensor of TransformerEngine: [groups, rows of all groups, columns].
+FlopmeterArg CallArguments::read_grouped(PyObject* object) {
+  const auto attribute = [&](const char* name) {
+    PyObject* value = PyObject_GetAttrString(object, name);
+    if (value == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(value);
+  };
+  const py::object shape = attribute("logical_shape");
+  if (!PyTuple_Check(shape.ptr()) && !PyList_Check(shape.ptr())) return {};
+  FlopmeterArg arg = read_extents(shape.ptr());
+  if (arg.rank != 2) return {};
+  auto& values = values_.front();
+  values.insert(values.begin(), attribute("num_tensors").cast<std::int64_t>());
+  arg.rank = 3;
+  arg.values = values.data();
+  arg.kind = FLOPMETER_TENSOR;
+  py::object data = attribute("rowwise_data");
+  if (data.is_none()) data = attribute("columnwise_data");
+  arg.dtype = read(data.ptr()).dtype;
+  const py::object quantizer = attribute("quantizer");
+  const std::string_view kind = Py_TYPE(quantizer.ptr())->tp_name;
+  const auto names = [&](const char* format) {
+    return kind.find(format) != std::string_view::npos;
+  };
+  if (names("FP4")) arg.dtype = FLOPMETER_FP4;
+  if (names("FP8") || names("Float8")) arg.dtype = FLOPMETER_FP8;
+  if (names("MXFP8")) has_mxfp8_ = true;
+  return arg;
+}
+
 FlopmeterArg CallArguments::read_sequence(PyObject* sequence) {
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
   if (size == 0) return {};
@@ -199,6 +229,8 @@ FlopmeterArg CallArguments::read(PyObject* object) noexcept try {
     PyErr_Clear();
     return {};
   }
+  if (std::string_view{type->tp_name}.find("GroupedTensor") != std::string_view::npos)
+    return read_grouped(object);
   if (PyType_IsSubtype(type, known.tensor) != 0) {
     FlopmeterArg arg = read_tensor(object);
     const int dtype = quantized_dtype(object);

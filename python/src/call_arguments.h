@@ -41,6 +41,7 @@ class CallArguments {
   /// The compute dtype of a quantized tensor of TransformerEngine, or -1.
   int quantized_dtype(PyObject* object) noexcept;
   FlopmeterArg read_columnwise(PyObject* object);
+  FlopmeterArg read_grouped(PyObject* object);
   FlopmeterArg read_sized(PyObject* object);
   FlopmeterArg read_sequence(PyObject* sequence);
   FlopmeterArg read_extents(PyObject* sizes);

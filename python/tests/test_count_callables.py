@@ -182,6 +182,41 @@ def test_transformer_engine_grouped_gemm(stub):
     assert c.hardware_flops == 2 * 10 * 3 * 4
 
 
+class GroupedTensorStorage:
+    def __init__(self, groups, *shape, quantizer=None):
+        self.num_tensors, self.logical_shape, self.quantizer = groups, shape, quantizer
+        self.rowwise_data, self.columnwise_data = None, torch.empty(0, dtype=torch.bfloat16)
+
+
+class MXFP8Quantizer:
+    pass
+
+
+@pytest.mark.parametrize(("quantizer", "dtype", "row"), [(None, "bf16", ""), (MXFP8Quantizer(), "fp8", ".mxfp8")])
+def test_transformer_engine_grouped_tensors_are_an_upper_bound(stub, quantizer, dtype, row):
+    names = [f"te_general_grouped_gemm_for_{kind}" for kind in ("grouped_tensor", "discrete_in", "discrete_out")]
+    te = stub("transformer_engine_torch", **dict.fromkeys(names, unseen))
+    rest = [None] * 9
+    inputs, gradients, weights = (GroupedTensorStorage(2, *shape, quantizer=quantizer) for shape in ((10, 3), (10, 4), (8, 3)))
+    with flopmeter.count() as c:
+        te.te_general_grouped_gemm_for_grouped_tensor(weights, True, inputs, False, *rest)
+        te.te_general_grouped_gemm_for_discrete_in([torch.empty(4, 3)] * 2, False, gradients, False, *rest)
+        te.te_general_grouped_gemm_for_discrete_out(inputs, False, gradients, True, *rest)
+    work = 2 * 10 * 3 * 4
+    assert c.by_op == {f"transformer_engine_torch::{name}{row}": work for name in names}
+    assert c.by_dtype == {dtype: 3 * work}
+    assert c.bounded_flops == c.model_flops == 3 * work
+
+
+def test_a_grouped_tensor_without_its_attributes_is_unsupported(stub):
+    te = stub("transformer_engine_torch", te_general_grouped_gemm_for_grouped_tensor=unseen)
+    empty = GroupedTensorStorage(2, 10, 3)
+    del empty.num_tensors
+    with flopmeter.count() as c:
+        te.te_general_grouped_gemm_for_grouped_tensor(empty, True, empty, False, *[None] * 9)
+    assert [(each.op, each.calls) for each in c.unsupported] == [("transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor", 1)]
+
+
 class Mask(enum.Enum):
     NVTE_NO_MASK = 0
     NVTE_CAUSAL_MASK = 1

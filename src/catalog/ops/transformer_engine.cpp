@@ -2,8 +2,10 @@
 //
 // TransformerEngine 2: functions of its extension module.  GEMMs are column-major: A is the weight
 // and B the input of a layer, and the result has the outer extents of B, then those of A.  fp8 and
-// fp4 operands keep their logical extents.  MXFP8 operands, which are computed as fast as other fp8
-// ones, have their own rows.  Attention (cuDNN) names mask and layout by enumerations.
+// fp4 operands keep their logical extents.  A grouped tensor has the extents [groups, rows of all
+// groups, columns]; its rows may include unused ones, because the device knows their number.  MXFP8
+// operands, which are computed as fast as other fp8 ones, have their own rows.  Attention (cuDNN)
+// names mask and layout by enumerations.
 #include "attention_cost.h"
 #include "matmul_cost.h"
 
@@ -48,6 +50,30 @@ std::optional<OpCost> grouped_gemm(const OpCall& call) {
     op.k = a[-1];
   }
   return OpCost{.executed = flops(op), .model = flops(op), .bytes = bytes_moved(op, a.dtype)};
+}
+
+/// A, a grouped tensor or one tensor per group, transpose A, B, a grouped tensor, transpose B.
+std::optional<OpCost> grouped_tensor_gemm(const OpCall& call) {
+  const Arg a = call.arg(0);
+  const Arg b = call.arg(2);
+  if (!b.is_tensor(3) || !call.arg(3).is_number()) return std::nullopt;
+  GroupedMatmul op{.groups = b[0], .rows = b[1]};
+  if (a.kind == Arg::Kind::tensors && a.rank > 0 && a.items[0].is_tensor(2)) {
+    op.n = a.items[0][0];
+    op.k = a.items[0][1];
+  } else if (!a.is_tensor(3) || a[0] == 0) {
+    return std::nullopt;
+  } else if (call.arg(3).integer == 0) {  // A is the weights
+    op.n = a[1] / a[0];
+    op.k = a[2];
+  } else {  // the gradient of the weights: A is the input, B the gradient of the output
+    op.n = b[2];
+    op.k = a[2];
+  }
+  return OpCost{.executed = flops(op),
+                .model = flops(op),
+                .bytes = bytes_moved(op, b.dtype),
+                .bounded = true};
 }
 
 /// Bits of enumerations: the words in the name of their value.
@@ -160,6 +186,14 @@ constexpr OpRule grouped_gemm_rule(std::string_view name) {
   return {.name = name, .flop_cost = grouped_gemm, .python = true, .layouts = grouped};
 }
 
+constexpr OpRule grouped_tensor_rule(std::string_view name) {
+  return {.name = name,
+          .flop_cost = grouped_tensor_gemm,
+          .dtype_argument = 2,
+          .python = true,
+          .place_of = place_in<"A transa B transb">};
+}
+
 constexpr std::array rules = {
     gemm_rule("transformer_engine_torch::generic_gemm"),
     gemm_rule("transformer_engine_torch::generic_gemm.mxfp8"),
@@ -181,16 +215,19 @@ constexpr std::array rules = {
     OpRule{.name = "transformer_engine_torch::newton_schulz",
            .flop_cost = unknown_cost,
            .python = true},
-    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor",
-           .flop_cost = unknown_cost,
-           .python = true},
-    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm_for_discrete_in",
-           .flop_cost = unknown_cost,
-           .python = true},
-    OpRule{.name = "transformer_engine_torch::te_general_grouped_gemm_for_discrete_out",
-           .flop_cost = unknown_cost,
-           .python = true},
+    grouped_tensor_rule("transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor"),
+    grouped_tensor_rule(
+        "transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor.mxfp8"),
+    grouped_tensor_rule("transformer_engine_torch::te_general_grouped_gemm_for_discrete_in"),
+    grouped_tensor_rule("transformer_engine_torch::te_general_grouped_gemm_for_discrete_in.mxfp8"),
+    grouped_tensor_rule("transformer_engine_torch::te_general_grouped_gemm_for_discrete_out"),
+    grouped_tensor_rule("transformer_engine_torch::te_general_grouped_gemm_for_discrete_out.mxfp8"),
 };
+
+// at most ten rows of three in two groups, four outputs
+constexpr OpExample worked_grouped(std::string_view op, std::string_view call, WideInt bytes) {
+  return {.op = op, .call = call, .executed = 240, .model = 240, .bytes = bytes, .bounded = true};
+}
 
 constexpr std::array examples = {
     // ten rows of three, four outputs: 2 * 10 * 3 * 4 FLOPs; 12 + 30 + 40 elements
@@ -226,6 +263,24 @@ constexpr std::array examples = {
               .executed = 240,
               .model = 240,
               .bytes = 188},
+    worked_grouped("transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor",
+                   "bf16[2,8,3] 1 bf16[2,10,3] 0",
+                   188),
+    worked_grouped("transformer_engine_torch::te_general_grouped_gemm_for_grouped_tensor.mxfp8",
+                   "fp8[2,10,3] 0 fp8[2,10,4] 1",
+                   94),
+    worked_grouped("transformer_engine_torch::te_general_grouped_gemm_for_discrete_in",
+                   "{bf16[4,3] bf16[4,3]} 0 bf16[2,10,4] 0",
+                   188),
+    worked_grouped("transformer_engine_torch::te_general_grouped_gemm_for_discrete_in.mxfp8",
+                   "{fp8[4,3] fp8[4,3]} 1 fp8[2,10,3] 0",
+                   94),
+    worked_grouped("transformer_engine_torch::te_general_grouped_gemm_for_discrete_out",
+                   "bf16[2,10,3] 0 bf16[2,10,4] 1",
+                   188),
+    worked_grouped("transformer_engine_torch::te_general_grouped_gemm_for_discrete_out.mxfp8",
+                   "fp8[2,10,3] 0 fp8[2,10,4] 1",
+                   94),
     // sizes as in attention.cpp: a pair costs 112 forward, 224 and 288 backward; 24 and 12 pairs
     OpExample{.op = "transformer_engine_torch::fused_attn_fwd",
               .call = "3 5 0 3 (-1,-1) int32[3] int32[3] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6]",

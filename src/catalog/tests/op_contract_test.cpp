@@ -67,6 +67,7 @@ TEST(OpContract, examples_are_reproduced) {
       EXPECT_EQ(to_string(cost->model.value), to_string(example.model)) << what;
       EXPECT_EQ(to_string(cost->bytes.value), to_string(example.bytes)) << what;
       EXPECT_EQ(to_string(cost->pairs), to_string(example.pairs)) << what;
+      EXPECT_EQ(cost->bounded, example.bounded) << what;
     }
   }
 }

@@ -35,13 +35,14 @@ void add(const OpEntry& entry, const FlopmeterCall& call, const OpCost& cost) {
   const auto executed = static_cast<std::uint64_t>(cost.executed.value);
   const auto model = call.optimizer_work != 0 ? 0 : static_cast<std::uint64_t>(cost.model.value);
   const AttentionPairs pairs = attention_pairs(entry, call, cost);
+  const bool bounded = cost.bounded || pairs == AttentionPairs::unknown;
   ThreadCounters& counters = thread_counters();
-  if (pass >= PassAttribution::pending_first || pairs != AttentionPairs::none ||
+  if (pass >= PassAttribution::pending_first || pairs != AttentionPairs::none || bounded ||
       call.module != FLOPMETER_MODULES_OFF) [[unlikely]] {
     counters.add_details(entry.index,
                          dtype,
                          pass,
-                         {.executed = executed, .model = model, .pairs = pairs},
+                         {.executed = executed, .model = model, .pairs = pairs, .bounded = bounded},
                          call.module);
   }
   counters.add(entry.index, dtype, pass, executed, model);

@@ -85,10 +85,9 @@ void ThreadCounters::add_details(std::size_t op,
   if (by_module != nullptr) {
     (*by_module)[at(attribution)].add(work.executed, work.model, 1);
   }
-  if (work.pairs == AttentionPairs::none) return;
-  attention_calls[static_cast<std::size_t>(work.pairs)].add(1);
-  if (work.pairs == AttentionPairs::unknown && attribution != PassAttribution::recompute)
-    bounded.add(work.model);
+  if (work.pairs != AttentionPairs::none)
+    attention_calls[static_cast<std::size_t>(work.pairs)].add(1);
+  if (work.bounded && attribution != PassAttribution::recompute) bounded.add(work.model);
 }
 
 void ThreadCounters::settle(PassAttribution first, PassAttribution rest) {

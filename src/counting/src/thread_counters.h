@@ -100,6 +100,7 @@ struct Work {
   std::uint64_t executed = 0;
   std::uint64_t model = 0;
   AttentionPairs pairs = AttentionPairs::none;
+  bool bounded = false;  ///< `model` is an upper bound
 };
 
 struct alignas(64) ThreadCounters {

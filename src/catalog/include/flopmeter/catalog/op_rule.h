@@ -95,6 +95,7 @@ struct OpCost {
   Flops model;     ///< required by the mathematics of the model
   Bytes bytes;     ///< minimum memory traffic: operands read once, results written once
   AttentionPairs pairs = AttentionPairs::none;
+  bool bounded = false;  ///< an upper bound: only the device knows the number of rows
 };
 
 /// The keys that a query may use, around the diagonal of one sequence.
@@ -191,6 +192,7 @@ struct OpExample {
   WideInt model = 0;
   WideInt bytes = 0;
   AttentionPairs pairs = AttentionPairs::none;
+  bool bounded = false;
 };
 
 /// One file of src/catalog/ops: operators with one formula.
