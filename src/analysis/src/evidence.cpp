@@ -6,10 +6,7 @@
 namespace flopmeter {
 
 StepTotals summarize(const Evidence& evidence) {
-  if (evidence.totals) return *evidence.totals;
-  StepTotals totals;
-  for (const StepRecord& record : evidence.steps) totals.add(record);
-  return totals;
+  return evidence.totals ? *evidence.totals : StepTotals::of(evidence.steps);
 }
 
 double host_seconds_per_step(const Evidence& evidence,

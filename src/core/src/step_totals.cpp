@@ -72,6 +72,12 @@ StepTotals::Device& StepTotals::Device::operator+=(const Device& other) {
   return *this;
 }
 
+StepTotals StepTotals::of(std::span<const StepRecord> records) {
+  StepTotals totals;
+  for (const StepRecord& record : records) totals.add(record);
+  return totals;
+}
+
 void StepTotals::add(const StepRecord& record) {
   const double time = record.step_seconds.value;
   if (record.time_unix >= last_unix) {

@@ -4,6 +4,7 @@
 #include "collectives.h"
 #include "intervals.h"
 
+#include <flopmeter/core/step_totals.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/trace/trace_report.h>
 
@@ -241,19 +242,11 @@ TraceReport merge_ranks(std::vector<DeviceReport> ranks) {
   for (DeviceReport& rank : report.ranks) {
     for (Finding& finding : rank.findings) finding.rank = rank.rank;
   }
-  // Sum of the ideal times of all ranks over the sum of their step times.
-  double ideal = 0;
-  double total = 0;
+  std::vector<StepTotals> totals;
   for (const DeviceReport& rank : report.ranks) {
-    if (!rank.mfu) continue;
-    double time = 0;
-    for (const StepRecord& record : rank.records) {
-      if (record.model_flops) time += record.step_seconds.value;
-    }
-    ideal += *rank.mfu * time;
-    total += time;
+    if (rank.mfu) totals.push_back(StepTotals::of(rank.records));
   }
-  if (total > 0) report.mfu = ideal / total;
+  if (!totals.empty()) report.mfu = StepTotals::of_ranks(totals).mfu();
   if (report.ranks.size() > 1) {
     note_ranks(report);
     compare_ranks(report);

@@ -3,6 +3,7 @@
 
 #include "profile.h"
 
+#include <flopmeter/core/step_totals.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/core/utilization.h>
 
@@ -76,18 +77,9 @@ StepRecord record_of(const Trace& trace,
   return record;
 }
 
-/// Ideal time over step time.  An MFU of nothing counted is not 0 but unknown.
-std::optional<double> mfu_of(std::span<const StepRecord> records) {
-  Seconds ideal;
-  Seconds time;
-  for (const StepRecord& record : records) {
-    if (!record.model_flops) continue;
-    if (!record.ideal_seconds) return std::nullopt;
-    ideal = ideal + *record.ideal_seconds;
-    time = time + record.step_seconds;
-  }
-  if (!(ideal.value > 0) || !(time.value > 0)) return std::nullopt;
-  return ideal / time;
+/// An MFU of nothing counted is not 0 but unknown.
+std::optional<double> mfu_of(const StepTotals& totals) {
+  return totals.ideal.amount > 0 ? totals.mfu() : std::nullopt;
 }
 
 }  // namespace
@@ -142,13 +134,13 @@ void make_records(const Trace& trace, DeviceReport& report) {
     StepRecord record = record_of(trace, report, *time, step.split, step.idle, step.flops);
     record.step = step_number(step.name, i);
     record.process_step = static_cast<std::int64_t>(i);
-    step.mfu = mfu_of({&record, 1});
+    step.mfu = mfu_of(StepTotals::of({&record, 1}));
     report.records.push_back(record);
   }
   if (report.steps.empty() && report.device_index)
     report.records.push_back(
         record_of(trace, report, report.span, report.split, report.idle, report.flops));
-  report.mfu = mfu_of(report.records);
+  report.mfu = mfu_of(StepTotals::of(report.records));
 }
 
 }  // namespace flopmeter

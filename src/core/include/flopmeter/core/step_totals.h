@@ -90,6 +90,8 @@ struct StepTotals {
     Device& operator+=(const Device& other);
   };
 
+  /// Of the steps of one rank.
+  [[nodiscard]] static StepTotals of(std::span<const StepRecord> records);
   void add(const StepRecord& record);
   /// Adds further steps of the same rank.
   StepTotals& operator+=(const StepTotals& other);
