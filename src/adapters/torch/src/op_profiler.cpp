@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "op_profiler.h"
 
-#include "arguments.h"
 #include "context.h"
 #include "device_clock.h"
 #include "device_profile.h"
-#include "interceptor.h"
+#include "op_frame.h"
 #include "op_launches.h"
 #include "op_spans.h"
 
-#include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <map>
 #include <mutex>
 #include <thread>
 
 namespace flopmeter::torch_adapter {
-namespace {
 
 using Clock = std::chrono::steady_clock;
 
@@ -41,6 +37,8 @@ struct ThreadProfile {
   std::optional<Clock::time_point> idle_since;
   const void* hooks = nullptr;  ///< on saved tensors, around the last operator
 };
+
+namespace {
 
 struct Profile {
   std::mutex mutex;
@@ -71,35 +69,7 @@ std::int64_t nanoseconds(Clock::duration time) {
   return std::chrono::nanoseconds(time).count();
 }
 
-/// An operator or autograd node on this thread's stack.
-struct Frame : at::ObserverContext {
-  Clock::time_point entered;  ///< before the profiler's own work, which belongs to no operator
-  Clock::time_point begin;
-  Clock::time_point idle_since;  ///< of a node: when its last operator ended
-  Frame* parent = nullptr;
-  double children = 0;
-  int size = 0;
-  bool is_node = false;
-  bool has_nodes = false;  ///< an operator such as aten::_backward, in which autograd runs
-  bool in_backward = false;
-  bool recompute = false;     ///< or a node in which a recomputation ran
-  bool compute = false;       ///< or inside an operator that is
-  bool unknown_work = false;  ///< its FLOPs do not follow from its arguments
-  bool across_devices = false;
-  std::uint8_t kind = FLOPMETER_KIND_MEMORY;
-  std::uint8_t phase = 0;
-  std::string shape;
-  std::uint64_t flops = 0;
-  std::uint64_t bytes = 0;
-  std::shared_ptr<ThreadProfile> thread;
-
-  // In device times:
-  bool of_others = false;  ///< made of operators that launch its kernels
-  bool calls_others = false;
-  bool begun = false;  ///< an event separates it, or an operator around it, from work before
-  int call = DeviceProfile::no_operator;  ///< that its kernels belong to
-};
-thread_local Frame* innermost = nullptr;
+thread_local OpFrame* innermost = nullptr;
 
 std::shared_ptr<ThreadProfile> this_thread(const std::shared_ptr<Profile>& profile) {
   thread_local std::weak_ptr<Profile> known;
@@ -112,73 +82,6 @@ std::shared_ptr<ThreadProfile> this_thread(const std::shared_ptr<Profile>& profi
     profile->threads.push_back(own);
   }
   return own;
-}
-
-bool is_sparse(const c10::IValue& input) {
-  constexpr std::array layouts = {
-      c10::kSparse, c10::kSparseCsr, c10::kSparseCsc, c10::kSparseBsr, c10::kSparseBsc};
-  return input.isTensor() && input.toTensor().defined() &&
-         std::find(layouts.begin(), layouts.end(), input.toTensor().layout()) != layouts.end();
-}
-
-bool is_plain(const c10::IValue& input) {
-  return input.isTensor() && input.toTensor().defined() && !input.toTensor().is_nested() &&
-         !input.toTensor().unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-}
-
-void append_shape(std::string& text, const std::int64_t* sizes, std::int64_t rank) {
-  text += text.empty() ? "[" : " [";
-  for (std::int64_t i = 0; i < rank; ++i) text += (i != 0 ? "," : "") + std::to_string(sizes[i]);
-  text += "]";
-}
-
-/// Size and device of the arguments.
-void read_arguments(const at::RecordFunction& function, Frame& frame, Profile& profile) {
-  std::int64_t largest = 0;
-  c10::IntArrayRef sizes;
-  bool on_host = false;
-  bool on_device = false;
-  for (const c10::IValue& input : function.inputs()) {
-    if (!is_plain(input)) continue;
-    const at::Tensor& tensor = input.toTensor();
-    if (tensor.numel() > largest) {
-      largest = tensor.numel();
-      sizes = tensor.sizes();
-    }
-    (tensor.is_cpu() ? on_host : on_device) = true;
-  }
-  if (profile.device && largest > 0)
-    append_shape(frame.shape, sizes.data(), static_cast<std::int64_t>(sizes.size()));
-  frame.size =
-      largest > 0 ? static_cast<int>(std::bit_width(static_cast<std::uint64_t>(largest))) : 0;
-  if (on_device) profile.on_device.store(true, std::memory_order_relaxed);
-  frame.across_devices = on_host && on_device && std::string_view{function.name()} == "aten::copy_";
-}
-
-/// FLOPs and shapes of the outermost operator that has a rule.
-void read_cost(const at::RecordFunction& function, const void* rule, Frame& frame) {
-  const auto inputs = function.inputs();
-  if (std::any_of(inputs.begin(), inputs.end(), is_sparse)) {
-    frame.unknown_work = true;
-    return;
-  }
-  BoxedScratch scratch;
-  std::vector<FlopmeterArg> args;
-  std::string shape;
-  for (const c10::IValue& input : inputs) {
-    if (input.isTensor() && input.toTensor().defined() && !is_plain(input)) return;
-    args.push_back(boxed_arg(input, scratch));
-    if (args.back().kind == FLOPMETER_TENSOR)
-      append_shape(shape, args.back().values, args.back().rank);
-  }
-  if (const auto name = function.operator_name(); name && !name->name.starts_with("aten::")) {
-    const auto handle = c10::Dispatcher::singleton().findSchema(*name);
-    const FlopmeterOp* op = handle ? find_op(*handle) : nullptr;
-    if (op != nullptr) args = arranged(places_of(*op, handle->schema()), args);
-  }
-  const int cost = host->profile_cost(rule, args.data(), args.size(), &frame.flops, &frame.bytes);
-  frame.unknown_work = cost == FLOPMETER_COST_UNKNOWN;
-  if (!frame.unknown_work) frame.shape = std::move(shape);
 }
 
 void add_gap(ThreadProfile& thread,
@@ -201,8 +104,8 @@ void add_gap(ThreadProfile& thread,
 /// Adds the time between this operator and the one before it on the same level.  The code of a
 /// checkpoint, which disappears with the checkpoint, changes the hooks on saved tensors or follows
 /// a recomputation.
-void end_gap(const Frame& frame, const void* hooks) {
-  const Frame* parent = frame.parent;
+void end_gap(const OpFrame& frame, const void* hooks) {
+  const OpFrame* parent = frame.parent;
   ThreadProfile& thread = *frame.thread;
   if (parent != nullptr && parent->is_node) {
     const bool checkpoint = frame.recompute || parent->recompute;
@@ -213,31 +116,15 @@ void end_gap(const Frame& frame, const void* hooks) {
   }
 }
 
-std::uint8_t kind_of(const Frame& frame, bool tiny) {
-  if (frame.unknown_work) return FLOPMETER_KIND_UNKNOWN;
-  if (frame.kind == FLOPMETER_KIND_MEMORY && tiny) return FLOPMETER_KIND_TINY;
-  return frame.kind;
-}
-
-RowKey key_of(const at::RecordFunction& function, Frame& frame, bool tiny) {
-  return {function.name(),
-          kind_of(frame, tiny),
-          std::move(frame.shape),
-          frame.size,
-          frame.in_backward,
-          frame.recompute,
-          frame.across_devices,
-          frame.phase};
-}
-
 /// Kernels belong to the outermost operator with a rule, else to the operator that launches them.
-void enter_on_device(const at::RecordFunction& function, Frame& frame, DeviceProfile& device) {
+void enter_on_device(const at::RecordFunction& function, OpFrame& frame, DeviceProfile& device) {
   if (frame.is_node) return;
-  const Frame* parent = frame.parent != nullptr && !frame.parent->is_node ? frame.parent : nullptr;
+  const OpFrame* parent =
+      frame.parent != nullptr && !frame.parent->is_node ? frame.parent : nullptr;
   if (parent != nullptr && parent->call != DeviceProfile::no_operator) {
     frame.call = parent->call;
   } else if (frame.compute) {
-    frame.call = device.add(key_of(function, frame, false),
+    frame.call = device.add(row_key(function, frame, false),
                             {.calls = 1, .flops = frame.flops, .bytes = frame.bytes});
   }
   frame.begun = parent != nullptr && parent->begun;
@@ -245,12 +132,12 @@ void enter_on_device(const at::RecordFunction& function, Frame& frame, DevicePro
   frame.begun = true;
 }
 
-void leave_on_device(const at::RecordFunction& function, Frame& frame, DeviceProfile& device) {
+void leave_on_device(const at::RecordFunction& function, OpFrame& frame, DeviceProfile& device) {
   if (frame.is_node) return;
   if (frame.parent != nullptr) frame.parent->calls_others = true;
   if (frame.of_others && frame.calls_others) return;
   if (frame.call == DeviceProfile::no_operator)
-    frame.call = device.add(key_of(function, frame, false), {.calls = 1});
+    frame.call = device.add(row_key(function, frame, false), {.calls = 1});
   device.record(frame.call);
 }
 
@@ -260,7 +147,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   const bool is_node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
   const Launches launches = profile->device && !is_node ? known_launches(function) : Launches{};
   if (launches.none) return nullptr;
-  auto frame = std::make_unique<Frame>();
+  auto frame = std::make_unique<OpFrame>();
   frame->entered = Clock::now();
   frame->is_node = is_node;
   frame->of_others = launches.of_others;
@@ -270,7 +157,8 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   frame->compute = innermost != nullptr && innermost->compute;
   frame->phase = __atomic_load_n(host->phase, __ATOMIC_RELAXED);
   if (!frame->is_node) {
-    read_arguments(function, *frame, *profile);
+    if (read_arguments(function, *frame, profile->device != nullptr))
+      profile->on_device.store(true, std::memory_order_relaxed);
     const void* rule = nullptr;
     frame->kind = host->profile_kind(function.name(), &rule);
     if (profile->device && is_collective(function.name()))
@@ -294,7 +182,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
 }
 
 void add_operator(const at::RecordFunction& function,
-                  Frame& frame,
+                  OpFrame& frame,
                   Clock::time_point end,
                   double tiny) {
   const double total = seconds(end - frame.begin);
@@ -302,7 +190,7 @@ void add_operator(const at::RecordFunction& function,
   const bool outermost = (frame.parent == nullptr || frame.parent->is_node) && !frame.has_nodes;
   const std::lock_guard lock(frame.thread->mutex);
   const auto row =
-      frame.thread->rows.try_emplace(key_of(function, frame, leaf && total < tiny)).first;
+      frame.thread->rows.try_emplace(row_key(function, frame, leaf && total < tiny)).first;
   row->second.add({.calls = 1,
                    .self = std::max(0.0, total - frame.children),
                    .flops = frame.flops,
@@ -316,7 +204,7 @@ void add_operator(const at::RecordFunction& function,
 
 void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   if (begun == nullptr) return;
-  auto& frame = static_cast<Frame&>(*begun);
+  auto& frame = static_cast<OpFrame&>(*begun);
   const auto end = Clock::now();
   innermost = frame.parent;
   const auto profile = std::atomic_load(&current_profile);
@@ -333,7 +221,7 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
     }
   }
   const auto left = Clock::now();
-  if (Frame* parent = frame.parent; parent != nullptr) {
+  if (OpFrame* parent = frame.parent; parent != nullptr) {
     parent->children += seconds(left - frame.entered);
     parent->idle_since = left;
     if (frame.recompute && parent->is_node) parent->recompute = true;
