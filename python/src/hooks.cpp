@@ -163,7 +163,9 @@ class Hooks {
 
   PyObject* fetch(PyObject* original, PyObject* const* args, std::size_t count) noexcept {
     const bool reported = ready();
-    if (reported) emit({.kind = StepEventKind::fetch_begin});
+    if (reported)
+      emit({.kind = StepEventKind::fetch_begin,
+            .loader = reinterpret_cast<std::uintptr_t>(count > 0 ? args[0] : nullptr)});  // NOLINT
     PyObject* batch = PyObject_Vectorcall(original, args, count, nullptr);
     if (!reported || !ready()) return batch;
     {

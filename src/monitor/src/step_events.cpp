@@ -31,7 +31,7 @@ StepReply StepTracker::on(const StepEvent& event) noexcept {
       on_loop_end();
       break;
     case StepEventKind::fetch_begin:
-      on_fetch_begin(reply);
+      on_fetch_begin(event, reply);
       break;
     case StepEventKind::fetch_end:
       on_fetch_end(event);
@@ -116,12 +116,15 @@ void StepTracker::on_loop_end() noexcept {
   batch_waits_ = false;
 }
 
-void StepTracker::on_fetch_begin(StepReply& reply) noexcept {
+void StepTracker::on_fetch_begin(const StepEvent& event, StepReply& reply) noexcept {
   if (policy_ == StepPolicy::framework) {
     push_found(Phase::data);
     return;
   }
   if (learns()) {
+    fetched_from_ = event.loader;
+    has_fetched_ = true;
+    if (event.loader != 0 && event.loader == training_loader_) end_found_evaluation();
     if (state_ == State::out_of_step) return;
     loader_seen_ = true;
     if (state_ == State::open && optimizer_steps_ > 0 && has_model_) close_learned(reply);
@@ -191,6 +194,7 @@ void StepTracker::on_forward_begin(const StepEvent& event, StepReply& reply) noe
 void StepTracker::learn_from_forward(const StepEvent& event, StepReply& reply) noexcept {
   // Without a loader, the next forward pass is the first sign of the next step.
   if (state_ == State::open && optimizer_steps_ > 0 && !loader_seen_) close_learned(reply);
+  if (event.gradients && std::exchange(has_fetched_, false)) training_loader_ = fetched_from_;
   const bool begun = state_ == State::open &&
                      (std::exchange(backward_begun_, false) || backward_unseen_ ||
                       (event.backward_begun != nullptr && event.backward_begun(event.context)));

@@ -138,7 +138,7 @@ class StepTracker {
 
   void on_loop_begin(const StepEvent& event, StepReply& reply) noexcept;
   void on_loop_end() noexcept;
-  void on_fetch_begin(StepReply& reply) noexcept;
+  void on_fetch_begin(const StepEvent& event, StepReply& reply) noexcept;
   void on_fetch_end(const StepEvent& event) noexcept;
   void on_forward_begin(const StepEvent& event, StepReply& reply) noexcept;
   void on_forward_end(const StepEvent& event) noexcept;
@@ -188,8 +188,11 @@ class StepTracker {
   bool backward_unseen_ = false;   ///< one since the last forward pass may have run unseen
   bool frozen_mode_ = false;
   bool loader_seen_ = false;
-  bool trained_ = false;  ///< an optimizer stepped
-  int batches_ = 0;       ///< of the open automatic step
+  bool has_fetched_ = false;            ///< a batch that the model has not trained on
+  std::uintptr_t fetched_from_ = 0;     ///< the loader of the last batch
+  std::uintptr_t training_loader_ = 0;  ///< the loader of the last step's batch; 0: not known
+  bool trained_ = false;                ///< an optimizer stepped
+  int batches_ = 0;                     ///< of the open automatic step
   int optimizer_steps_ = 0;
   int expected_optimizer_steps_ = 0;  ///< 0: not learned yet
   int unexpected_steps_ = 0;

@@ -73,7 +73,10 @@ class Script {
     forward_begin(four_samples, false, false);
     forward_end(BackwardReport::none, false, false);
   }
-  void fetch() { on({Kind::fetch_begin, Kind::fetch_end}); }
+  void fetch(std::uintptr_t loader = 0) {
+    on({.kind = Kind::fetch_begin, .loader = loader});
+    on(Kind::fetch_end);
+  }
   /// The wrapped loader hands over a batch.
   void next(const StepInput& input = four_samples) {
     on(Kind::fetch_begin);

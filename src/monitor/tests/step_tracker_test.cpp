@@ -127,6 +127,40 @@ TEST(LearnedSteps, fetches_of_an_evaluation_are_no_data_wait) {
   EXPECT_EQ(time_of(records[2], Phase::data), -1);
 }
 
+TEST(LearnedSteps, the_training_loader_ends_an_evaluation) {
+  Script script(StepPolicy::per_optimizer_step);
+  for (int i = 0; i < 2; ++i) {
+    script.fetch(1);
+    script.train();
+  }
+  for (int i = 0; i < 2; ++i) {
+    script.fetch(2);
+    script.evaluate();
+  }
+  script.fetch(1);
+  script.train();
+  const auto records = script.records();
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[2].tag, StepTag::evaluation);
+  EXPECT_EQ(time_of(records[2], Phase::data), -1);
+  EXPECT_EQ(time_of(records[3], Phase::data), time_of(records[1], Phase::data));
+}
+
+TEST(LearnedSteps, an_evaluation_with_batches_of_the_training_loader_is_one_record) {
+  Script script(StepPolicy::per_optimizer_step);
+  for (int i = 0; i < 2; ++i) {
+    script.fetch(1);
+    script.train();
+  }
+  for (int i = 0; i < 3; ++i) {
+    script.fetch(1);
+    script.evaluate();
+  }
+  script.fetch(1);
+  script.train();
+  EXPECT_EQ(script.lines(), (Lines{"train 1 4/1", "train 2 4/1", "evaluation 2", "train 3 4/1"}));
+}
+
 TEST(LearnedSteps, an_evaluation_inside_a_step_is_part_of_the_step) {
   Script script(StepPolicy::per_optimizer_step);
   script.train();

@@ -89,6 +89,7 @@ struct StepEvent {
   bool gradients = true;   ///< forward, loop_begin: gradients are enabled
   bool has_batch = false;  ///< fetch_end: the loader hands over the batch that describe() describes
   bool closure = false;    ///< optimizer_begin: forward and backward run inside the optimizer step
+  std::uintptr_t loader = 0;  ///< fetch_begin: the loader's iterator; 0: not known
   BackwardReport backward = BackwardReport::none;      ///< forward_end
   StepPolicy policy = StepPolicy::per_optimizer_step;  ///< loop_begin
   const StepOutcome* outcome = nullptr;                ///< batch_end
