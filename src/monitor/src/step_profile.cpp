@@ -105,7 +105,8 @@ void StepRecorder::start_profile() noexcept {
 }
 
 void StepRecorder::stop_trace(bool keep) noexcept {
-  if (std::exchange(tracing_, false)) tracer_->end(keep);
+  after_trace_ = std::exchange(tracing_, false);
+  if (after_trace_) tracer_->end(keep);
 }
 
 void StepRecorder::stop_profile(std::int64_t now) noexcept {

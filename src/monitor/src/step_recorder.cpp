@@ -63,7 +63,7 @@ StepRecorder::StepRecorder(const Options& options,
 
 void StepRecorder::start(std::int64_t now, Kind kind) noexcept {
   const bool is_out_of_step = kind == Kind::out_of_step;
-  device_.start(now == last_end_ns_ || (!is_out_of_step && !after_profile_));
+  device_.start(now == last_end_ns_ || (!is_out_of_step && !after_trace_));
   now_.record = {};
   now_.start_ns = now;
   now_.counted = false;
@@ -322,11 +322,19 @@ void StepRecorder::poll_device() noexcept {
 }
 
 void StepRecorder::finish_device(std::int64_t deadline_ns) noexcept {
-  for (poll_device(); device_.waiting(); poll_device()) {
-    if (monotonic_nanoseconds() >= deadline_ns) device_.give_up();
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  const auto waits = [this] {
+    poll_device();
+    read_profile();
+    return device_.waiting() || ended_profile_.waits;
+  };
+  while (waits()) {
+    if (monotonic_nanoseconds() >= deadline_ns) {
+      device_.give_up();
+      poll_device();
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds{200});
   }
-  read_profile();
 }
 
 void StepRecorder::emit(std::int64_t now, bool timed) noexcept {
@@ -351,8 +359,7 @@ void StepRecorder::emit(std::int64_t now, bool timed) noexcept {
   record.convention = convention_;
   if (last_end_ns_ != 0) record.inter_step_seconds = seconds(inter_step_ns);
   // Storing a profile belongs to the profiled step, not to the next one.
-  after_profile_ = record.tag == StepTag::profile;
-  last_end_ns_ = after_profile_ ? clock_.monotonic() : now;
+  last_end_ns_ = record.tag == StepTag::profile ? clock_.monotonic() : now;
   if (std::find(phase_seen_.begin(), phase_seen_.end(), true) != phase_seen_.end()) {
     phase_seen_[static_cast<std::size_t>(Phase::other)] = true;
     for (std::size_t i = 0; i < phase_count; ++i) {

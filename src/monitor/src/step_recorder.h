@@ -152,7 +152,7 @@ class StepRecorder {
   Phase phase_ = Phase::other;
   std::int64_t mark_ns_ = 0;
   std::int64_t last_end_ns_ = 0;
-  bool after_profile_ = false;    ///< the last record is of a profiled step
+  bool after_trace_ = false;      ///< writing a trace may have taken seconds since the last step
   bool timed_by_caller_ = false;  ///< the open step has the time that the caller measured
   std::int64_t last_step_ = 0;
   std::int64_t process_steps_ = 0;

@@ -16,6 +16,9 @@ constexpr int calibration_events = 5;
 constexpr std::int64_t longest_launch_ns = 50'000;
 /// Shorter times between operators are those of marks.
 constexpr std::int64_t notable_ns = 5'000;
+/// Events that one call reads, which takes some tens of microseconds.
+constexpr std::size_t most_reads = 100;
+constexpr int most_anchor_tries = 3;
 
 std::int64_t host_clock() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -75,33 +78,42 @@ void DeviceProfile::calibrate() {
   for (int i = 0; i < calibration_events; ++i) record(own_work);
 }
 
-bool DeviceProfile::is_complete() {
+bool DeviceProfile::read() {
   const std::lock_guard lock(mutex_);
-  return std::all_of(last_.begin(), last_.end(), [&](const auto& each) {
-    return is_device_event_reached(events_[each.second].event);
-  });
+  if (overflow_) return true;
+  if (!unread_) {
+    const bool reached = std::all_of(last_.begin(), last_.end(), [&](const auto& each) {
+      return is_device_event_reached(events_[each.second].event);
+    });
+    if (!reached) return false;
+    unread_ = events_.size();
+  }
+  for (std::size_t i = 0; i<most_reads&& * unread_> 0; ++i) {
+    if (!read_last()) return anchor_tries_ == most_anchor_tries;
+  }
+  return *unread_ == 0;
 }
 
-/// Reads the events of each stream, from the last one back: an anchor states when by the host's
-/// clock the device reached that one.
-bool DeviceProfile::read_times() {
-  std::map<std::int64_t, std::pair<std::size_t, std::int64_t>> later;  // event, host's clock
-  for (std::size_t i = events_.size(); i-- > 0;) {
-    Event& event = events_[i];
-    const auto at = later.find(event.stream);
-    std::int64_t reached = 0;
-    if (at == later.end()) {
-      const auto anchored = host_time_of(event.event);
-      if (!anchored) return false;
-      reached = *anchored;
-    } else {
-      Event& next = events_[at->second.first];
-      next.device_ns = device_time_between(event.event, next.event);
-      reached = at->second.second - next.device_ns;
+/// Events of a stream are read from the last one back: an anchor states when by the host's clock
+/// the device reached that one.
+bool DeviceProfile::read_last() {
+  Event& event = events_[*unread_ - 1];
+  const auto at = later_.find(event.stream);
+  std::int64_t reached = 0;
+  if (at == later_.end()) {
+    const auto anchored = host_time_of(event.event);
+    if (!anchored) {
+      ++anchor_tries_;
+      return false;
     }
-    event.lag_ns = reached - event.host_ns;
-    later[event.stream] = {i, reached};
+    reached = *anchored;
+  } else {
+    Event& next = events_[at->second.first];
+    next.device_ns = device_time_between(event.event, next.event);
+    reached = at->second.second - next.device_ns;
   }
+  event.lag_ns = reached - event.host_ns;
+  later_[event.stream] = {--*unread_, reached};
   return true;
 }
 
@@ -132,10 +144,7 @@ std::int64_t DeviceProfile::main_stream() const {
 std::map<RowKey, RowSum> DeviceProfile::rows(OpSpans& spans) {
   const std::lock_guard lock(mutex_);
   std::map<RowKey, RowSum> rows;
-  if (overflow_ || events_.empty()) return rows;
-  for (int tries = 0; !read_times(); ++tries) {
-    if (tries == 3) return rows;
-  }
+  if (overflow_ || events_.empty() || unread_ != 0) return rows;
   std::int64_t least_lag = longest_launch_ns;
   for (const Event& each : events_) least_lag = std::min(least_lag, each.lag_ns);
   const std::int64_t cost = event_cost(least_lag);

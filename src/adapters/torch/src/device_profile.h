@@ -2,7 +2,8 @@
 //
 // DeviceProfile: operators with the times of their kernels on an asynchronous device.  An event
 // follows the work of each operator; the time from one event of a stream to the next is that of the
-// kernels between them.  Nothing waits for the device: events are read once it has reached all.
+// kernels between them.  Nothing waits for the device: events are read once it has reached all,
+// some at a time.
 #pragma once
 
 #include "op_rows.h"
@@ -10,6 +11,8 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace flopmeter::torch_adapter {
@@ -38,9 +41,10 @@ class DeviceProfile {
 
   /// Training thread, at the end: measures what an event itself takes.
   void calibrate();
-  /// Training thread: whether the device has reached all events.
-  [[nodiscard]] bool is_complete();
-  /// Training thread, once complete; adds the work of the operators to `spans`, with a lane for
+  /// Training thread: reads some events if the device has reached all.  Returns whether no more are
+  /// to be read.
+  [[nodiscard]] bool read();
+  /// Training thread, once all are read; adds the work of the operators to `spans`, with a lane for
   /// each stream.  Empty if there were too many events, or if the clocks of host and device could
   /// not be compared.
   [[nodiscard]] std::map<RowKey, RowSum> rows(OpSpans& spans);
@@ -59,7 +63,7 @@ class DeviceProfile {
   };
 
   void record_locked(int call);
-  bool read_times();
+  bool read_last();
   /// The one with most events.
   [[nodiscard]] std::int64_t main_stream() const;
   [[nodiscard]] std::int64_t event_cost(std::int64_t least_lag_ns) const;
@@ -70,6 +74,10 @@ class DeviceProfile {
   std::map<std::int64_t, std::size_t> last_;  ///< event of each stream
   int wait_ = no_operator;                    ///< call of the wait
   bool overflow_ = false;
+  std::optional<std::size_t> unread_;  ///< events; empty until the device has reached all
+  /// The event of each stream that was read last, and when by the host's clock it was reached.
+  std::map<std::int64_t, std::pair<std::size_t, std::int64_t>> later_;
+  int anchor_tries_ = 0;
 };
 
 }  // namespace flopmeter::torch_adapter

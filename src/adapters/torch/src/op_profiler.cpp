@@ -286,7 +286,7 @@ int end_profile(const FlopmeterProfileReceiver* receiver) {
     profile->wall = seconds(Clock::now() - profile->begin);
     if (profile->device) profile->device->calibrate();
   }
-  if (receiver != nullptr && profile->device && !profile->device->is_complete()) return 0;
+  if (receiver != nullptr && profile->device && !profile->device->read()) return 0;
   std::atomic_store(&current_profile, std::shared_ptr<Profile>{});
   if (receiver == nullptr) return 1;
   std::map<RowKey, RowSum> rows;

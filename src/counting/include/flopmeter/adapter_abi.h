@@ -305,8 +305,8 @@ typedef struct FlopmeterAdapter {
 
   /// 0 if another profile runs.  `device_times`: those of the kernels if the device clock is open.
   int (*begin_profile)(double tiny_seconds, int device_times);
-  /// Ends the profile.  0 if the device has not reached its end: call it again later, in the
-  /// training thread.  A receiver that is NULL discards the profile.
+  /// Ends the profile.  0 if the device has not reached its end, or if more of it is to be read:
+  /// call it again later, in the training thread.  A receiver that is NULL discards the profile.
   int (*end_profile)(const FlopmeterProfileReceiver* receiver);
   /// Device work of this thread's stream since the last operator does not belong to the profile.
   void (*exclude_from_profile)(void);
