@@ -243,7 +243,7 @@ void StepTracker::end_out_of_step(Phase phase) noexcept {
 /// the step that is open.
 void StepTracker::evaluation_found(StepReply& reply) noexcept {
   if (state_ == State::out_of_step) return;
-  // A loader that now serves an evaluation does not tell when it ends.
+  // A loader that now serves an evaluation does not show when it ends.
   if (has_fetched_ && fetched_from_ == training_loader_) training_loader_ = 0;
   if (learns()) {
     if (state_ == State::open && optimizer_steps_ == 0) return;
