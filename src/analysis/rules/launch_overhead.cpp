@@ -14,8 +14,27 @@ namespace {
 constexpr double least_share = 0.25;
 constexpr double small_batch = 2048;  // tokens at once
 
-/// Time that eight times the batch saves per sample: more samples share launches, optimizer, and
-/// loop code, and linear layers are more efficient.
+constexpr std::int64_t larger = 8;  // times the batch
+
+/// Time that fewer launches save on a device, if `launching` takes no time or if a larger batch
+/// shares it.  The host then gets ahead of the device, which no longer waits for data and for the
+/// loop's code either, unless these take longer than the work of the device.
+std::int64_t saved_on_device(const RuleContext& context, std::int64_t launching, bool by_batch) {
+  const TimeBudget& budget = context.budget;
+  const std::int64_t data =
+      budget.nanoseconds(causes::data_loading) + budget.nanoseconds(causes::cpu_bound);
+  const std::int64_t waiting = data + budget.nanoseconds(causes::loop);
+  const std::int64_t working = budget.total - launching - waiting;
+  if (!by_batch) return budget.total - std::max(working, waiting);
+  const std::int64_t optimizer = budget.nanoseconds(causes::optimizer);
+  const std::int64_t faster = context.all_steps(saved_by_rows(context, larger));
+  const std::int64_t device = working - faster - optimizer + optimizer / larger;
+  const std::int64_t host = data + (budget.total - data) / larger;
+  return budget.total - std::max(device, host);
+}
+
+/// Time that a larger batch saves per sample: more samples share launches, optimizer, and loop
+/// code, and linear layers are more efficient.
 std::int64_t saved_by_batch(const RuleContext& context) {
   const OpTimes& ops = context.ops;
   const double launching = ops.between + ops.small;
@@ -26,7 +45,8 @@ std::int64_t saved_by_batch(const RuleContext& context) {
       static_cast<double>(context.all_steps(ops.starting_others)) +
       static_cast<double>(context.budget.nanoseconds(causes::optimizer) +
                           context.budget.nanoseconds(causes::loop));
-  return std::llround(shared * 7 / 8) + context.all_steps(saved_by_rows(context, 8));
+  return std::llround(shared * (larger - 1) / larger) +
+         context.all_steps(saved_by_rows(context, larger));
 }
 
 std::optional<Finding> find(const RuleContext& context) {
@@ -39,7 +59,10 @@ std::optional<Finding> find(const RuleContext& context) {
   const double tokens = context.tokens_at_once();
   const std::int64_t samples = context.samples_at_once();
   const bool small = tokens > 0 && tokens < small_batch && context.totals.samples.amount > 0;
-  const std::int64_t saved = small ? saved_by_batch(context) : launching;
+  const bool on_device = context.totals.device.steps > 0;
+  const std::int64_t saved = on_device ? saved_on_device(context, launching, small)
+                             : small   ? saved_by_batch(context)
+                                       : launching;
   Finding finding = finding_of(
       context, "launch_overhead", save(context, causes::launch_overhead, saved), small ? 0.6 : 0.8);
   finding.summary = "launching many small operators takes " + context.per_step_text(launching);
@@ -56,7 +79,7 @@ std::optional<Finding> find(const RuleContext& context) {
            : "");
   finding.recommendation =
       small ? "raise the batch from " + std::to_string(samples) + " to " +
-                  std::to_string(samples * 8) + " or more; then torch.compile(model)"
+                  std::to_string(samples * larger) + " or more; then torch.compile(model)"
             : "torch.compile(model) makes few large operators of many small ones; or "
               "CUDA graphs; and a larger batch";
   return finding;
