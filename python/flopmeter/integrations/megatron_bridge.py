@@ -2,7 +2,7 @@
 """Megatron-Bridge without an edit: adds callbacks to those that ``pretrain()`` and ``finetune()`` are called with.
 
 Both pass their callbacks through ``normalize_callbacks()``.  Bridge lets exceptions of callbacks pass, so each added one
-is guarded.  Checkpoints have no callback where they begin: they are time before the next step.
+is guarded.  Checkpoints have no callback where they begin, so the function of the loop that saves them is wrapped.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import functools
 import sys
 import weakref
 from argparse import Namespace
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +20,9 @@ from flopmeter.integrations.megatron_loop import Loop, loss_of, on_host
 from flopmeter.ranks import initialized_distributed
 
 _FLOPS = "megatron.bridge.training.utils.flop_utils"
+_LOOP = "megatron.bridge.training.train"
 _known: weakref.WeakSet[Any] = weakref.WeakSet()  # managers that have the callbacks
+_running: Callbacks | None = None  # while Bridge's train() runs
 
 
 def _arguments(config: Any) -> Namespace:
@@ -69,7 +72,15 @@ class Callbacks:
             self._loop.detach()
 
     @guarded
+    def emit(self, event: str) -> None:
+        """Report an event outside a step."""
+        if self._loop is not None:
+            self._loop.monitor.emit(event)
+
+    @guarded
     def on_train_start(self, context: Any) -> None:
+        global _running
+        _running = self
         config = context.state.cfg
         self._loop = Loop(_arguments(config), modules=context.model, own_flops=_own_flops(config), own_convention="megatron-bridge")
 
@@ -91,21 +102,43 @@ class Callbacks:
 
     @guarded
     def on_train_end(self, context: Any) -> None:
+        global _running
+        _running = None
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.finish(getattr(context.state, "wandb_logger", None))
 
-    @guarded
     def on_eval_start(self, _context: Any) -> None:
-        if self._loop is not None:
-            self._loop.monitor.emit("evaluation_begin")
+        self.emit("evaluation_begin")
 
-    @guarded
     def on_eval_end(self, _context: Any) -> None:
-        if self._loop is not None:
-            self._loop.monitor.emit("evaluation_end")
+        self.emit("evaluation_end")
 
     on_test_start, on_test_end = on_eval_start, on_eval_end
+
+
+def _wrapped_save(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def save_checkpoint_and_time(*args: Any, **kwargs: Any) -> Any:
+        running = _running
+        if running is None:
+            return original(*args, **kwargs)
+        running.emit("checkpoint_begin")
+        try:
+            return original(*args, **kwargs)
+        finally:
+            running.emit("checkpoint_end")
+
+    save_checkpoint_and_time.marks_checkpoints = True  # type: ignore[attr-defined]
+    return save_checkpoint_and_time
+
+
+def _mark_checkpoints() -> None:
+    """Wrap the function that saves a checkpoint; ``pretrain()`` and ``finetune()`` import its module before they are called."""
+    loop = sys.modules.get(_LOOP)
+    original = getattr(loop, "save_checkpoint_and_time", None)
+    if callable(original) and not hasattr(original, "marks_checkpoints"):
+        vars(loop)["save_checkpoint_and_time"] = _wrapped_save(original)
 
 
 def install(module: ModuleType) -> None:
@@ -119,6 +152,7 @@ def install(module: ModuleType) -> None:
     def normalize_callbacks(callbacks: Any = None) -> Any:
         manager = original(callbacks)
         try:
+            _mark_checkpoints()
             ours = module.CallbackManager() if manager is None else manager
             if ours not in _known:
                 listeners = Callbacks()

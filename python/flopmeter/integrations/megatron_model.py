@@ -82,6 +82,7 @@ _LINEAR = {
     "linear_value_head_dim": 128,
     "linear_conv_kernel_dim": 4,
 }
+_DELTA_NETS = (None, "gated_delta_net", "gdn")  # the last two are one layer: releases after core 0.19 name it gdn
 _MAMBA = {"mamba_state_dim": 128, "mamba_head_dim": 64, "mamba_num_groups": 8}
 # They change the work, and no family of the catalog has them from these arguments.
 _UNKNOWN = (
@@ -131,7 +132,7 @@ def trainable_of(args: Namespace) -> str:
 def _refuse_unknown(args: Namespace) -> None:
     names = [name for name in _UNKNOWN if _get(args, name)]
     variant = _get(args, "experimental_attention_variant")
-    if variant not in (None, "gated_delta_net"):
+    if variant not in _DELTA_NETS:
         names.append(f"experimental_attention_variant {variant}")
     if _get(args, "multi_latent_attention", False):
         names += [name for name in ("attention_output_gate", "hybrid_layer_pattern") if _get(args, name)]

@@ -13,6 +13,7 @@ import torch
 sys.path.append(str(Path(__file__).parents[1]))
 
 from megatron.bridge.training import callbacks as own  # noqa: E402
+from megatron.bridge.training import train as loop  # noqa: E402
 from tiny_gpt import HEADS, LAYERS, LENGTH, VOCABULARY, WIDTH, Gpt  # noqa: E402
 
 KIND = sys.argv[1] if len(sys.argv) > 1 else "none"
@@ -82,6 +83,7 @@ def train(manager):
         if state.train_state.step == 2:
             fire("on_eval_start")
             fire("on_eval_end")
+            loop.save_checkpoint_and_time(state, model)
     fire("on_train_end")
 
 
