@@ -108,7 +108,8 @@ JsonWriter& JsonWriter::value(WideInt number) {
   return raw(to_string(number));
 }
 JsonWriter& JsonWriter::value(double number) {
-  return std::isfinite(number) ? raw(shortest(number)) : null();
+  // A negative zero, which readers take for an integer, becomes 0.
+  return std::isfinite(number) ? raw(shortest(number + 0.0)) : null();
 }
 
 }  // namespace flopmeter
