@@ -17,7 +17,7 @@ constexpr double small_batch = 2048;  // tokens at once
 constexpr std::int64_t larger = 8;  // times the batch
 
 /// Time that fewer launches save on a device, if `launching` takes no time or if a larger batch
-/// shares it.  The host then gets ahead of the device, which no longer waits for data and for the
+/// shares it.  The host then gets ahead of the device, which does not wait for data and for the
 /// loop's code either, unless these take longer than the work of the device.
 std::int64_t saved_on_device(const RuleContext& context, std::int64_t launching, bool by_batch) {
   const TimeBudget& budget = context.budget;
