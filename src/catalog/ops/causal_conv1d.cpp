@@ -15,9 +15,9 @@ std::optional<OpCost> convolution(const OpCall& call) {
   const Arg x = call.arg(0);
   const Arg weight = call.arg(1);
   if (!x.is_tensor(3) || !weight.is_tensor(2)) return std::nullopt;
-  const Flops work = {times * 2 * x.elements() * weight[1]};
-  return OpCost{
-      .executed = work, .model = work, .bytes = {times * 2 * x.elements() * x.bits() / 8}};
+  constexpr WideInt twice = 2 * WideInt{times};
+  const Flops work = {twice * x.elements() * weight[1]};
+  return OpCost{.executed = work, .model = work, .bytes = {twice * x.elements() * x.bits() / 8}};
 }
 
 constexpr std::array rules = {

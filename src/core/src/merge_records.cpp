@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/step_fields.h>
 
+#include <algorithm>
 #include <string>
 
 namespace flopmeter {
@@ -22,13 +23,11 @@ bool can_merge(const StepRecord& a, const StepRecord& b) {
   if (a.tag != StepTag::train || a.rank != b.rank || a.devices != b.devices ||
       a.micro_batches != b.micro_batches || a.epoch != b.epoch)
     return false;
-  for (const Field& field : step_fields()) {
-    const bool fits = field.kind == FieldKind::text
-                          ? has_equal_text(field, a, b)
-                          : is_known(field.read(a)) == is_known(field.read(b));
-    if (!fits) return false;
-  }
-  return true;
+  const auto fields = step_fields();
+  return std::all_of(fields.begin(), fields.end(), [&](const Field& field) {
+    return field.kind == FieldKind::text ? has_equal_text(field, a, b)
+                                         : is_known(field.read(a)) == is_known(field.read(b));
+  });
 }
 
 FieldValue sum(const FieldValue& a, const FieldValue& b) {

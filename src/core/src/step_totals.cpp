@@ -235,8 +235,8 @@ std::optional<Seconds> StepTotals::step_seconds() const {
   return Seconds{seconds / static_cast<double>(steps)};
 }
 
-std::optional<double> StepTotals::phase_share(Phase of) const {
-  const auto time = phase(of);
+std::optional<double> StepTotals::phase_share(Phase phase) const {
+  const auto time = this->phase(phase);
   if (!time || !(seconds > 0)) return std::nullopt;
   return *time / seconds;
 }

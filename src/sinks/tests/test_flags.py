@@ -27,7 +27,8 @@ def test_perf_log_interval_is_the_interval_of_rows(example, tmp_path):
         done = example(directory, "--steps", 20, "--perf-log-interval", interval, "--perf-console-output")
         steps = list(range(interval, 21, interval))
         assert [row["iteration"] for row in summary(directory)["iteration_logs"]] == steps
-        assert [int(line.split()[2]) for line in text_log(directory).splitlines()[5:]] == steps
+        rows = [line for line in text_log(directory).splitlines()[5:] if not line.startswith("#")]  # a finding about a busy machine
+        assert [int(line.split()[2]) for line in rows] == steps
         assert done.stderr.count("MFU ") == 1  # the summary: the run takes less than ten seconds
 
 

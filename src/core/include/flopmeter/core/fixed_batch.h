@@ -17,13 +17,13 @@ struct ImageGrid;
 
 /// Groups sequences by length.  If there are more groups or images than fit, `known()` is false.
 /// A copy copies only what is in use.
-class FixedBatch {
+class FixedBatch {  // NOLINT(cppcoreguidelines-special-member-functions): a move is a copy
  public:
   static constexpr std::size_t most_groups = 96;
   static constexpr std::size_t most_images = 32;
 
   FixedBatch() noexcept {}  // NOLINT: the arrays stay uninitialized
-  FixedBatch(const FixedBatch& other) noexcept { *this = other; }
+  FixedBatch(const FixedBatch& other) noexcept { *this = other; }  // NOLINT: likewise
   FixedBatch& operator=(const FixedBatch& other) noexcept;
   ~FixedBatch() = default;
 
