@@ -127,12 +127,17 @@ TEST(LearnedSteps, fetches_of_an_evaluation_are_no_data_wait) {
   EXPECT_EQ(time_of(records[2], Phase::data), -1);
 }
 
-TEST(LearnedSteps, the_training_loader_ends_an_evaluation) {
-  Script script(StepPolicy::per_optimizer_step);
+/// With batches of loader 1.
+void train_two_steps(Script& script) {
   for (int i = 0; i < 2; ++i) {
     script.fetch(1);
     script.train();
   }
+}
+
+TEST(LearnedSteps, the_training_loader_ends_an_evaluation) {
+  Script script(StepPolicy::per_optimizer_step);
+  train_two_steps(script);
   for (int i = 0; i < 2; ++i) {
     script.fetch(2);
     script.evaluate();
@@ -148,10 +153,7 @@ TEST(LearnedSteps, the_training_loader_ends_an_evaluation) {
 
 TEST(LearnedSteps, an_evaluation_with_batches_of_the_training_loader_is_one_record) {
   Script script(StepPolicy::per_optimizer_step);
-  for (int i = 0; i < 2; ++i) {
-    script.fetch(1);
-    script.train();
-  }
+  train_two_steps(script);
   for (int i = 0; i < 3; ++i) {
     script.fetch(1);
     script.evaluate();

@@ -88,10 +88,11 @@ bool DeviceProfile::read() {
     if (!reached) return false;
     unread_ = events_.size();
   }
-  for (std::size_t i = 0; i<most_reads&& * unread_> 0; ++i) {
+  const std::size_t left = *unread_ - std::min(*unread_, most_reads);
+  while (*unread_ != left) {
     if (!read_last()) return anchor_tries_ == most_anchor_tries;
   }
-  return *unread_ == 0;
+  return left == 0;
 }
 
 /// Events of a stream are read from the last one back: an anchor states when by the host's clock
