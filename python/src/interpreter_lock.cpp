@@ -14,19 +14,17 @@
 #include <chrono>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 namespace py = pybind11;
 
 namespace flopmeter {
 namespace {
 
-/// Call with the lock.  Takes a millisecond, once per process.
+/// Call with the lock.  Takes a millisecond if processors are free; does nothing if it is known.
 void find_interpreter_lock() {
-  static bool tried = false;  // guarded by the lock
-  if (std::exchange(tried, true)) return;
+  if (interpreter_lock_futex() != 0) return;
   constexpr auto interval = std::chrono::microseconds{200};
-  constexpr int most_samples = 25;
+  constexpr auto longest = std::chrono::milliseconds{50};
   constexpr int equal_samples = 3;  // another wait on the way to the lock is shorter
   std::atomic<pid_t> id{0};
   std::thread waiter;
@@ -38,14 +36,18 @@ void find_interpreter_lock() {
   } catch (const std::system_error&) {
     return;
   }
-  std::uintptr_t found = 0;
-  for (int i = 0, equal = 0; i < most_samples && equal < equal_samples; ++i) {
+  const auto end = std::chrono::steady_clock::now() + longest;
+  std::uintptr_t seen = 0;
+  int equal = 0;
+  while (equal < equal_samples && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(interval);
-    const std::uintptr_t futex = id == 0 ? 0 : futex_of(id).value_or(0);
-    equal = futex != 0 && futex == found ? equal + 1 : 0;
-    found = futex;
+    if (id == 0) continue;  // not started yet
+    const auto futex = futex_of(id);
+    if (!futex) break;
+    equal = *futex != 0 && *futex == seen ? equal + 1 : 0;
+    seen = *futex;
   }
-  interpreter_lock_futex() = found;
+  if (equal == equal_samples) interpreter_lock_futex() = seen;
   const py::gil_scoped_release release;
   waiter.join();
 }
