@@ -64,7 +64,7 @@ std::function<Exit()> set_up(Arguments& app) {
   Options& o = *options;
   app.add_option(
       "dirs", o.directories, "directories to search for runs (default: the current one)");
-  app.add_option("--host", o.host, "address to listen on; all except 127.0.0.1 require --token")
+  app.add_option("--host", o.host, "address to listen on; a non-loopback address requires --token")
       ->check(check_not_empty)
       ->capture_default_str();
   app.add_option("--port", o.port, "port; 0 selects a free one")
