@@ -90,8 +90,9 @@ Exit run(const Options& options) {
 std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("before", options->before, "a run directory or a profiler trace")->required();
-  app.add_option("after", options->after, "another one")->required();
-  app.add_flag("--json", options->json, "as JSON");
+  app.add_option("after", options->after, "the run directory or trace to compare with it")
+      ->required();
+  app.add_flag("--json", options->json, "print JSON");
   return [options] { return run(*options); };
 }
 

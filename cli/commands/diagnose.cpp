@@ -68,12 +68,13 @@ std::function<Exit()> set_up(Arguments& app) {
       "directory", o.directory, "a run directory (default: the latest run in logs/perf_monitor)");
   app.add_option("--rank", o.rank, "only this rank (default: all ranks)")
       ->check(check_not_negative);
-  app.add_option("--steps", o.steps, "only the newest records (default: the whole run)")
+  app.add_option("--steps", o.steps, "only this many newest records (default: the whole run)")
       ->check(check_positive_integer);
-  app.add_option(
-         "--price-per-device-hour", o.cost, "cost of a device, to show what lost time costs")
+  app.add_option("--price-per-device-hour",
+                 o.cost,
+                 "price of one device hour, to show what lost time costs")
       ->check(check_positive_number);
-  app.add_flag("--json", o.json, "as JSON");
+  app.add_flag("--json", o.json, "print JSON");
   return [options] { return run(*options); };
 }
 

@@ -64,7 +64,8 @@ std::function<Exit()> set_up(Arguments& app) {
   auto json = std::make_shared<bool>(false);
   app.footer("In a shell: eval \"$(flopmeter env --dir logs/run)\"");
   flags->add_to(app);
-  app.add_flag("--json", *json, "print an object of variables, for launchers without a shell");
+  app.add_flag(
+      "--json", *json, "print the variables as a JSON object, for launchers without a shell");
   return [flags, json] { return run(*flags, *json); };
 }
 
@@ -72,7 +73,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_env{
     .name = "env",
-    .help = "Print the exports that monitor the processes of any launcher",
+    .help = "Print shell exports that attach flopmeter to any launcher",
     .order = 6,
     .set_up = set_up};
 

@@ -160,8 +160,7 @@ Exit run(const Options& options) {
 std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  app.add_option(
-         "model", o.model, "model name, config.json, folder with one, or - for standard input")
+  app.add_option("model", o.model, "model name, config.json, its folder, or - for standard input")
       ->required();
   auto* seq_len = app.add_option("--seq-len",
                                  o.seq_len,
@@ -183,9 +182,10 @@ std::function<Exit()> set_up(Arguments& app) {
       ->check(check_positive_number)
       ->excludes(step_time);
   auto* train_tokens =
-      app.add_option("--train-tokens",
-                     o.train_tokens,
-                     "tokens of the whole training, such as 15T: adds its time and device hours")
+      app.add_option(
+             "--train-tokens",
+             o.train_tokens,
+             "tokens of the whole training run, such as 15T: adds its time and device hours")
           ->check(check_tokens);
   app.add_option(
          "--planned-mfu", o.planned_mfu, "MFU to plan with, such as 0.4, if no time is measured")
@@ -217,7 +217,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_estimate{
     .name = "estimate",
-    .help = "FLOPs, parameters, ideal step time, and MFU of a model",
+    .help = "Estimate FLOPs, parameters, ideal step time, and MFU of a model",
     .order = 1,
     .set_up = set_up};
 

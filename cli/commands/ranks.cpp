@@ -179,7 +179,7 @@ std::function<Exit()> set_up(Arguments& app) {
   app.add_option("directory", arguments->directory, "run directory")->required();
   app.add_option("--window", arguments->window, "steps per window (default: the log interval)")
       ->check(check_positive_integer);
-  app.add_flag("--json", arguments->json, "as JSON");
+  app.add_flag("--json", arguments->json, "print JSON");
   return [arguments]() -> Exit {
     const auto run = run_argument(arguments->directory);
     if (!run) return refuse(run.error());

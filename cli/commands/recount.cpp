@@ -106,7 +106,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_recount{
     .name = "recount",
-    .help = "FLOPs and MFU of a stored run under another convention",
+    .help = "Recompute FLOPs and MFU of a stored run under another convention",
     .order = 8,
     .set_up = set_up};
 

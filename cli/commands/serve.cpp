@@ -62,15 +62,18 @@ Exit run(const Options& options) {
 std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  app.add_option("dirs", o.directories, "directories with runs in them; default: this directory");
-  app.add_option("--host", o.host, "address to listen on; other than 127.0.0.1 needs --token")
+  app.add_option(
+      "dirs", o.directories, "directories to search for runs (default: the current one)");
+  app.add_option("--host", o.host, "address to listen on; a non-loopback address requires --token")
       ->check(check_not_empty)
       ->capture_default_str();
-  app.add_option("--port", o.port, "port; 0: a free one")->check(check_port)->capture_default_str();
+  app.add_option("--port", o.port, "port; 0 selects a free one")
+      ->check(check_port)
+      ->capture_default_str();
   app.add_option("--token", o.token, "secret that a browser must present")->check(check_token);
   app.footer(
-      "Reads runs only. From another machine: ssh -L 7007:localhost:7007 HOST, then open the "
-      "printed address.");
+      "The server only reads runs. From another machine: ssh -L 7007:localhost:7007 HOST, then "
+      "open the printed address.");
   return [options] { return run(*options); };
 }
 

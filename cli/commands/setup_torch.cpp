@@ -37,7 +37,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_setup_torch{
     .name = "setup-torch",
-    .help = "Build the torch adapter ahead of the first run (images, login nodes)",
+    .help = "Build the torch adapter before the first run (container images, login nodes)",
     .order = 91,
     .set_up = set_up};
 

@@ -99,7 +99,7 @@ Exit run(const Options& options) {
 std::function<Exit()> set_up(Arguments& app) {
   const auto options = std::make_shared<Options>();
   Options& o = *options;
-  app.add_option("files", o.paths, "traces, or directories that hold them")->required();
+  app.add_option("files", o.paths, "traces, or directories that contain them")->required();
   app.add_option("--device", o.device, "the device, if the trace does not name it")
       ->check(check_not_empty);
   app.add_option("--peak", o.peak, "its peak in TFLOP/s, or measured");
@@ -125,7 +125,7 @@ std::function<Exit()> set_up(Arguments& app) {
   app.add_option("--rank", o.rank, "report this rank only")->check(check_not_negative);
   app.add_option("-o,--output", o.output, "write the page of `flopmeter report` to this file")
       ->check(check_not_empty);
-  app.add_flag("--json", o.json, "as JSON");
+  app.add_flag("--json", o.json, "print JSON");
   return [options] { return run(*options); };
 }
 

@@ -134,7 +134,7 @@ std::function<Exit()> set_up(Arguments& app) {
       ->capture_default_str();
   app.add_flag(
       "--once", options->once, "print one frame and exit, as if the output is not a terminal");
-  app.add_flag("--json", options->json, "the latest figures as JSON, once");
+  app.add_flag("--json", options->json, "print the latest values as JSON and exit");
   return [options] { return run(*options); };
 }
 
@@ -142,7 +142,7 @@ std::function<Exit()> set_up(Arguments& app) {
 
 extern constinit const Command command_watch{
     .name = "watch",
-    .help = "Follows a run live in the terminal: MFU, phases, ranks, findings",
+    .help = "Follow a run live in the terminal: MFU, phases, ranks, findings",
     .order = 11,
     .set_up = set_up};
 

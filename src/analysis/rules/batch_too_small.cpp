@@ -53,8 +53,7 @@ Evidence few_rows(std::int64_t tokens) {
 
 extern constinit const Rule rule_batch_too_small{
     .name = "batch_too_small",
-    .help =
-        "so few tokens go through the model at once that its matmuls are bound by reading weights",
+    .help = "each micro-batch has so few tokens that reading the weights limits the matmuls",
     .cause = &causes::matmul_inefficiency,
     .find = find,
     .fires = [] { return few_rows(64); },

@@ -59,7 +59,7 @@ Evidence waiting(double seconds) {
 
 extern constinit const Rule rule_busy_machine{
     .name = "busy_machine",
-    .help = "the training thread is ready to run while other load has the processors",
+    .help = "the training thread is ready to run while other load occupies the processors",
     .cause = &causes::busy_machine,
     .find = find,
     .claim = waited,

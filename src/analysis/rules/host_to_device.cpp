@@ -14,10 +14,9 @@ std::optional<Finding> find(const RuleContext& context) {
   if (context.share(causes::host_to_device) < least_share) return std::nullopt;
   Finding finding =
       finding_of(context, "host_to_device", save(context, causes::host_to_device, lost), 0.6);
-  finding.summary =
-      "copies between host and device hold the work up: " + context.per_step_text(lost);
+  finding.summary = "copies between host and device delay the step: " + context.per_step_text(lost);
   finding.evidence = context.totals.device.steps > 0
-                         ? "device marks around copies that no other work hid"
+                         ? "device marks around copies that did not overlap other work"
                          : "aten::copy_ across devices took " + duration({context.ops.copies}) +
                                " of a profiled step on the host";
   finding.recommendation =
@@ -42,7 +41,7 @@ void copies_take(Evidence& window, double seconds) {
 
 extern constinit const Rule rule_host_to_device{
     .name = "host_to_device",
-    .help = "copies between host and device hold the work up",
+    .help = "copies between host and device delay the step",
     .cause = &causes::host_to_device,
     .find = find,
     .fires = [] { return example_window({}, [](Evidence& window) { copies_take(window, 0.02); }); },

@@ -80,8 +80,8 @@ std::optional<Finding> find(const RuleContext& context) {
   finding.recommendation =
       small ? "raise the batch from " + std::to_string(samples) + " to " +
                   std::to_string(samples * larger) + " or more; then torch.compile(model)"
-            : "torch.compile(model) makes few large operators of many small ones; or "
-              "CUDA graphs; and a larger batch";
+            : "use torch.compile(model), which fuses small operators into larger ones, or "
+              "CUDA graphs; raise the batch size";
   return finding;
 }
 
@@ -97,7 +97,7 @@ Evidence launching(double seconds) {
 
 extern constinit const Rule rule_launch_overhead{
     .name = "launch_overhead",
-    .help = "starting many small operators takes the time, not their work",
+    .help = "launching many small operators takes part of the step",
     .cause = &causes::launch_overhead,
     .find = find,
     .fires = [] { return launching(0.08); },

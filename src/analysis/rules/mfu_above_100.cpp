@@ -27,7 +27,7 @@ std::optional<Finding> find(const RuleContext& context) {
            : "; FLOPs: " + std::string{to_string(context.evidence.steps.back().flops_source)});
   finding.recommendation =
       "check the peak (--peak TFLOPS, or measure it: flopmeter peak): a dense figure for this "
-      "dtype and all devices of the rank; and FLOPs that the caller gives";
+      "dtype and all devices of the rank; also check the FLOPs that the loop passes";
   return finding;
 }
 

@@ -94,7 +94,7 @@ Evidence in_fp32(double bf16_peak) {
 
 extern constinit const Rule rule_no_mixed_precision{
     .name = "no_mixed_precision",
-    .help = "the matmuls run in a format that the device computes slower than another",
+    .help = "the matmuls run in a dtype that is slower on this device than another one",
     .cause = &causes::matmul_inefficiency,
     .find = find,
     .fires = [] { return in_fp32(1e12); },

@@ -49,7 +49,7 @@ std::optional<Finding> find(const RuleContext& context) {
                      context.per_step_text(lost);
   finding.recommendation =
       "pack several samples into a sequence (packing=True, or variable-length attention with "
-      "cu_seqlens), or batch samples of like length (Trainer: "
+      "cu_seqlens), or batch samples of similar length (Trainer: "
       "train_sampling_strategy=\"group_by_length\", before transformers 5 group_by_length=True) "
       "and pad to the longest of the batch only";
   return finding;

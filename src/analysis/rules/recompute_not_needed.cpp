@@ -56,7 +56,7 @@ Evidence recomputing(std::int64_t used) {
 
 extern constinit const Rule rule_recompute_not_needed{
     .name = "recompute_not_needed",
-    .help = "activations are computed again although there is memory to keep them",
+    .help = "activations are recomputed although there is enough memory to keep them",
     .cause = &causes::recompute,
     .find = find,
     .fires = [] { return recomputing(std::int64_t{20} << 30U); },

@@ -107,8 +107,8 @@ std::optional<Finding> find(const RuleContext& context) {
                      (slow > 1 ? "; slow ranks in all: " + std::to_string(slow) : "");
   finding.recommendation =
       "look at the machine of rank " + std::to_string(slowest->rank) +
-      ": other processes, clocks and temperature, its disk and network; exchange it or "
-      "leave it out";
+      ": other processes, clocks and temperature, its disk and network; replace it or "
+      "exclude it";
   return finding;
 }
 

@@ -42,7 +42,7 @@ Evidence example(double idle) {
 
 extern constinit const Rule rule_synchronization{
     .name = "synchronization",
-    .help = "the host waits for the device, which then has no work",
+    .help = "the host waits for the device, which then runs out of work",
     .cause = &causes::synchronization,
     .find = find,
     .fires = [] { return example(0.02); },

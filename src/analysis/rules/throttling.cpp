@@ -58,7 +58,7 @@ std::optional<Finding> find(const RuleContext& context) {
 
 extern constinit const Rule rule_throttling{
     .name = "throttling",
-    .help = "the device runs below its clock for power or temperature",
+    .help = "the device lowers its clock because of power or temperature limits",
     .find = find,
     .fires =
         [] {

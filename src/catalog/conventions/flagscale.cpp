@@ -37,7 +37,8 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_flagscale{
     .name = "flagscale",
-    .help = "three times forward, attention over all pairs; experts without key groups or gates",
+    .help =
+        "three times forward, attention over all pairs; with experts, no grouped queries or gates",
     .source = "https://github.com/flagos-ai/FlagScale/pull/892",
     .count = count,
     .example = {.model_flops = 3 * (4 * 4 * 64 + 4 * 4 * 8 * 4 + 512 + 6 * 4 * 8 * 16 + 4 * 16 +

@@ -13,7 +13,7 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 extern constinit const Convention convention_hw_v1{
     .name = "hw-v1",
     .help =
-        "executed by the kernels: with recomputation and the recomputed scores of flash attention",
+        "work of the kernels, including recomputation and the recomputed scores of flash attention",
     .source = "docs/concepts/conventions.md",
     .count = count,
     .example = {.model_flops = 6 * 832 * 4 + 320 * 7 / 2}};

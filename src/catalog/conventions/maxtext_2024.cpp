@@ -20,7 +20,7 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_maxtext_2024{
     .name = "maxtext-2024",
-    .help = "matrix matmuls with weights, and attention over all pairs",
+    .help = "matmuls with weights, and attention over all pairs",
     .source = "https://github.com/AI-Hypercomputer/maxtext/pull/537",
     .count = count,
     .example = {.model_flops = 6 * 832 * 4 + 3 * 512}};

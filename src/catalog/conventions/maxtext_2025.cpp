@@ -19,7 +19,7 @@ Counted count(const Model& model, const Batch& batch, const Training& training) 
 
 extern constinit const Convention convention_maxtext_2025{
     .name = "maxtext-2025",
-    .help = "matrix matmuls with weights, and the causal half of attention",
+    .help = "matmuls with weights, and the causal half of attention",
     .source = "https://github.com/AI-Hypercomputer/maxtext/pull/1988",
     .count = count,
     .example = {.model_flops = 6 * 832 * 4 + 3 * 256}};
