@@ -30,11 +30,11 @@ quick: ## format, layers, text, and C++ unit tests (under 1 minute after a build
 
 test: ## all tests that CI runs (about 20 minutes on 2 cores)
 	@tools/setup.sh test
-	@tools/check.sh format layers text release python+dev consumer docs
+	@tools/check.sh format layers text release python+dev,readers consumer docs
 
 test-long: ## long tests: soak, random configurations, injected faults, sanitizers, fuzzers
 	@tools/setup.sh test
-	@FLOPMETER_LONG=1 tools/check.sh release python dev asan tsan fuzz
+	@FLOPMETER_LONG=1 tools/check.sh release python readers dev asan tsan fuzz
 
 check: ## static checks: format, layers, text, clang-tidy, generated pages
 	@tools/setup.sh test
