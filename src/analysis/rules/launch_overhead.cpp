@@ -12,6 +12,7 @@ namespace flopmeter {
 namespace {
 
 constexpr double least_share = 0.25;
+constexpr double least_idle_share = 0.1;  // of a device, which is measured
 constexpr double small_batch = 2048;  // tokens at once
 
 constexpr std::int64_t larger = 8;  // times the batch
@@ -54,12 +55,11 @@ std::optional<Finding> find(const RuleContext& context) {
   const auto eager = eager_attention(context);
   const std::int64_t launching =
       context.with_padding(causes::launch_overhead) - (eager ? eager->launching : 0);
-  if (static_cast<double>(launching) < least_share * static_cast<double>(context.budget.total))
-    return std::nullopt;
+  const bool on_device = context.totals.device.steps > 0;
+  if (context.share(launching) < (on_device ? least_idle_share : least_share)) return std::nullopt;
   const double tokens = context.tokens_at_once();
   const std::int64_t samples = context.samples_at_once();
   const bool small = tokens > 0 && tokens < small_batch && context.totals.samples.amount > 0;
-  const bool on_device = context.totals.device.steps > 0;
   const std::int64_t saved = on_device ? saved_on_device(context, launching, small)
                              : small   ? saved_by_batch(context)
                                        : launching;

@@ -38,6 +38,10 @@ TEST(LaunchOverhead, a_loader_that_takes_longer_than_the_device_is_not_hidden) {
   EXPECT_NEAR(*find(110, 39, device_steps()).share, 0.6, 1e-4);  // 44 of 110 remain
 }
 
+TEST(LaunchOverhead, a_fifth_of_idle_time_is_notable_on_a_device) {
+  EXPECT_NEAR(*find(250, 10, device_steps()).share, 0.26, 1e-4);  // 65 of 250
+}
+
 TEST(LaunchOverhead, a_larger_batch_shares_launches_and_the_optimizer) {
   StepTotals totals = device_steps();
   totals.micro_batches = 1;
