@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <compare>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <set>

@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <ctime>
-#include <utility>
 
 namespace flopmeter {
 namespace {

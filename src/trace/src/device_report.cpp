@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <span>
 
 namespace flopmeter {
