@@ -192,14 +192,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"nemotron_h", "NemotronHForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_nemotron_h{
     .name = "nemotron_h",
     .help = "Nemotron-H, Nano 2, Nemotron 3: Mamba-2, attention, MLPs and experts in one stack",
-    .types = types,
+    .types = "nemotron_h NemotronHForCausalLM",
     .build = build,
     .random_config = {.recurrent = true},
     // h = 8, V = 32, s = 4. Mamba-2: 2 heads of 4, 1 group of state 2, kernel 3: in_proj 8*(8 + 12
