@@ -25,8 +25,7 @@ extern constinit const ModelFamily model_llama{
     .name = "llama",
     .help =
         "LLaMA 1-3, Yi, Granite, MiniCPM, XVERSE, Arcee: RMS norm, rotary positions, grouped keys, "
-        "gated "
-        "MLP",
+        "gated MLP",
     .types =
         "llama LlamaForCausalLM Yi YiForCausalLM granite GraniteForCausalLM minicpm "
         "MiniCPMForCausalLM xverse XverseForCausalLM arcee ArceeForCausalLM",

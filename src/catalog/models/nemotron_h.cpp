@@ -52,8 +52,8 @@ std::vector<int> read_kinds(const Config& config, Config::Keys list, std::string
     });
     if (known == names.end()) {
       config.fail(
-          "key 'layers_block_type' or 'hybrid_override_pattern' names a layer that is none "
-          "of mamba (M), attention (*), mlp (-) and moe (E)");
+          "key 'layers_block_type' or 'hybrid_override_pattern' names a layer that is none of "
+          "mamba (M), attention (*), mlp (-) and moe (E)");
       return {};
     }
     kinds.push_back(known->kind);
