@@ -2,7 +2,6 @@
 //
 // Matmuls with a factor that keeps two of every four elements.  Only kept elements count; to
 // compare with a peak that counts all elements, select the sparse peak and double the FLOPs.
-//
 #include "matmul_cost.h"
 
 #include <array>
