@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t bytes_a_record = 1200;
 constexpr std::int64_t place_bytes = 1 << 20;  ///< between two places where reading can begin
 
-/// How many steps to look at together: a twentieth of the run, within what a look can use.
-std::size_t steps_a_look(std::int64_t bytes) {
+/// A twentieth of the run, within what an evaluation can use.
+std::size_t steps_per_evaluation(std::int64_t bytes) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(bytes / bytes_a_record / 20, 20, 512));
 }
 
@@ -70,7 +70,7 @@ Result<void> RunIndex::list() {
   about.rank = streams_.front().file.rank;
   struct stat size {};
   stat(streams_.front().file.path.c_str(), &size);
-  marks_.emplace(std::move(about), steps_a_look(size.st_size));
+  marks_.emplace(std::move(about), steps_per_evaluation(size.st_size));
   return {};
 }
 
