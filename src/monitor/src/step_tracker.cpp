@@ -366,10 +366,6 @@ void StepTracker::end_phase(Phase phase) noexcept {
   release_if_idle();
 }
 
-void StepTracker::tag_step(StepTag tag) noexcept {
-  if (may_mark(false)) recorder_.tag(tag);
-}
-
 void StepTracker::finish() noexcept {
   if (!may_mark(true)) return;
   end_found_evaluation();

@@ -43,7 +43,6 @@ class StepTracker {
   void abandon_step() noexcept;
   void begin_phase(Phase phase) noexcept;
   void end_phase(Phase phase) noexcept;
-  void tag_step(StepTag tag) noexcept;
   /// `stage` must stay valid as long as the process.
   /// Returns the stage before.
   std::string_view set_stage(std::string_view stage) noexcept {
