@@ -93,17 +93,7 @@ Argument* Arguments::add_option(const std::string& name,
                                 const std::string& help) {
   return keep(app_->add_option(name, value, help));
 }
-Argument* Arguments::add_option(const std::string& name,
-                                std::size_t& value,
-                                const std::string& help) {
-  return keep(app_->add_option(name, value, help));
-}
 Argument* Arguments::add_option(const std::string& name, double& value, const std::string& help) {
-  return keep(app_->add_option(name, value, help));
-}
-Argument* Arguments::add_option(const std::string& name,
-                                std::optional<int>& value,
-                                const std::string& help) {
   return keep(app_->add_option(name, value, help));
 }
 Argument* Arguments::add_option(const std::string& name,

@@ -46,9 +46,7 @@ class Arguments {
   Argument* add_option(const std::string& name, std::string& value, const std::string& help);
   Argument* add_option(const std::string& name, int& value, const std::string& help);
   Argument* add_option(const std::string& name, std::int64_t& value, const std::string& help);
-  Argument* add_option(const std::string& name, std::size_t& value, const std::string& help);
   Argument* add_option(const std::string& name, double& value, const std::string& help);
-  Argument* add_option(const std::string& name, std::optional<int>& value, const std::string& help);
   Argument* add_option(const std::string& name,
                        std::optional<double>& value,
                        const std::string& help);

@@ -6,7 +6,6 @@
 
 #include <termios.h>
 
-#include <cstddef>
 #include <string>
 #include <vector>
 

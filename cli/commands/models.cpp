@@ -26,11 +26,8 @@ std::vector<CatalogRow> rows() {
 std::vector<CatalogRow> family_rows() {
   std::vector<CatalogRow> all;
   for (const ModelFamily* family : model_families()) {
-    std::string types;
-    for (const std::string_view type : family->types)
-      types.append(types.empty() ? "" : " ").append(type);
-    all.push_back(
-        {std::string{family->name}, {{"models", std::string{family->help}}, {"types", types}}});
+    all.push_back({std::string{family->name},
+                   {{"models", std::string{family->help}}, {"types", std::string{family->types}}}});
   }
   return all;
 }

@@ -127,7 +127,7 @@ Result<RunResult> train(const TrainingRun& run) {
       optimizer.zero_grad();
     }
     result.last_loss = loss.item<double>();
-    if (result.steps++ == 0) result.first_loss = result.last_loss;
+    ++result.steps;
     step.end({.loss = result.last_loss});
     while (const auto record = records->next(std::chrono::milliseconds{0})) totals.add(*record);
     elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -26,7 +26,6 @@ struct RunResult {
   double tokens_per_second = 0;
   double data_share = 0;  ///< of the time, waiting for data
   std::int64_t steps = 0;
-  double first_loss = 0;
   double last_loss = 0;
 };
 

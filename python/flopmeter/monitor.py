@@ -29,6 +29,11 @@ from flopmeter.workload import describe_workload
 from flopmeter.wrap import Wrapped
 
 T = TypeVar("T")
+_WITHOUT_STEPS = {
+    "explicit": "no step was recorded: wrap the loader with monitor.wrap(loader), or open steps with monitor.step()",
+    "per_optimizer_step": "no optimizer step was seen: the records are empty",
+    "framework": "no step was recorded: training ended before its first step did",
+}
 _FINISH_SECONDS = 1.7  # the most that finish() takes, even if an output does not accept its data
 
 
@@ -124,6 +129,7 @@ class Monitor:
         self.rank = parts.world.rank
         self.peaks = parts.peaks
         self.automatic = steps.automatic
+        self.policy = steps.policy
         self.log_interval = int(values["log_interval"])
         self.options = values
         self._counter = parts.counter
@@ -273,10 +279,8 @@ class Monitor:
         self._log_what_was_not_counted()
 
     def _log_what_was_not_counted(self) -> None:
-        if self.automatic and not self.status["steps"]:
-            log_once("no optimizer step was seen: the records are empty")
-        elif not self.automatic and not self.status["steps"]:
-            log_once("no step was recorded: wrap the loader with monitor.wrap(loader), or open steps with monitor.step()")
+        if self.rank == 0 and not self.status["steps"]:
+            log_once(_WITHOUT_STEPS[self.policy])
         if self._before_torch and loaded_torch() is not None:
             log_once("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
         if self._counter is not None and (unsupported := _flopmeter.unsupported_ops()):

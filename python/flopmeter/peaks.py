@@ -53,9 +53,7 @@ def _is_torch_device(device: Any) -> bool:
     return kind in ("cpu", "cuda", "xpu", "npu", "mps", "hpu", "musa", "mlu")
 
 
-def find_peaks(
-    device: Any = None, peak_tflops: float | str | None = None, sparse: bool = False, measured_first: bool = True
-) -> PeakTable:
+def find_peaks(device: Any = None, peak_tflops: float | str | None = None, sparse: bool = False) -> PeakTable:
     """The peaks of ``device`` by dtype, with their source; an empty table if they are unknown.
 
     ``device``: a name of the catalog ("h100"), a torch device, "cpu", or None for the device that torch uses.
@@ -76,10 +74,10 @@ def find_peaks(
             return _flopmeter.catalog_peaks(name, sparse)
         except ValueError as error:
             return PeakTable(name, f"none: {error}", {})
-    if measured_first and (table := measured()) is not None:
+    if (table := measured()) is not None:
         return table
     try:
-        if measured_first and _flopmeter.measured_peaks(None) is not None:
+        if _flopmeter.measured_peaks(None) is not None:
             log_once(f"the measured peak is of another number of threads than torch's {_torch_threads()}; run: flopmeter peak")
         return _flopmeter.cpu_peaks(_torch_threads())
     except (OSError, ValueError, RuntimeError) as error:

@@ -10,7 +10,6 @@
 #include <array>
 #include <cstdint>
 #include <forward_list>
-#include <string_view>
 #include <vector>
 
 namespace flopmeter {

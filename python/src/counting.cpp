@@ -250,7 +250,6 @@ void bind_counting(py::module_& m) {
   m.def("replicated_module", &replicated_module);
   m.def("enter_module", &enter_module);
   m.def("leave_module", &leave_module);
-  m.def("nanoseconds_per_call", [] { return TorchFlopCounter().nanoseconds_per_call(); });
 }
 
 }  // namespace flopmeter

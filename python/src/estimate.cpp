@@ -6,7 +6,6 @@
 
 #include <flopmeter/catalog/estimate.h>
 #include <flopmeter/catalog/model_family.h>
-#include <flopmeter/catalog/op_rule.h>
 
 #include <pybind11/stl.h>
 
@@ -57,14 +56,6 @@ std::string estimate_json(const Model& model,
   add_published(result, model, request);
   write_json(json, result);
   return text;
-}
-
-std::vector<std::string> op_names() {
-  std::vector<std::string> names;
-  for (const auto* family : op_families()) {
-    for (const auto& rule : family->rules) names.emplace_back(rule.name);
-  }
-  return names;
 }
 
 }  // namespace
@@ -129,12 +120,6 @@ void bind_estimate(py::module_& m) {
         py::arg("devices"),
         py::arg("step_seconds"),
         py::arg("tokens_per_second"));
-  m.def("op_names", &op_names, "Dispatcher names of the operators that have a flop_cost.");
-  m.def("model_names", [] {
-    std::vector<std::string> names;
-    for (const EmbeddedFile& file : known_models()) names.emplace_back(file.name);
-    return names;
-  });
 }
 
 }  // namespace flopmeter

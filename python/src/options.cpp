@@ -65,12 +65,6 @@ void bind_options(py::module_& m) {
           "apply_yaml_file",
           [](Options& self, const std::string& path) { check(apply_yaml_file(self, path)); },
           py::arg("path"))
-      .def(
-          "apply_arguments",
-          [](Options& self, const std::vector<std::string>& arguments) {
-            return take(apply_arguments(self, arguments));
-          },
-          py::arg("arguments"))
       .def("apply_environment", [](Options& self) { check(apply_environment(self, environ)); })
       .def("values", &shown);
   m.def("option_rows", &rows, "All options: name, flag, help, and defaults.");

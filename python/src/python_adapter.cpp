@@ -10,7 +10,6 @@
 
 #include <pybind11/stl.h>
 
-#include <chrono>
 #include <deque>
 #include <vector>
 

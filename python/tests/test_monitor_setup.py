@@ -15,17 +15,8 @@ import pytest
 import torch
 from flopmeter import peaks
 from run_records import records
+from tiny_llama import LLAMA
 from torch.utils.data import DataLoader
-
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 24,
-    "vocab_size": 50,
-}
 
 
 @pytest.fixture(autouse=True)

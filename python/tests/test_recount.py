@@ -9,17 +9,9 @@ import flopmeter
 import pytest
 import torch
 from run_records import records
+from tiny_llama import LLAMA
 
 PROGRAM = Path(__file__).resolve().parents[2] / "build" / "flopmeter"
-LLAMA = {
-    "model_type": "llama",
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 24,
-    "vocab_size": 50,
-}
 LENGTHS = [[6, 6], [8, 3, 5], [7], [6, 6]]
 
 

@@ -9,6 +9,13 @@ namespace {
 
 constexpr double least_share = 0.05;
 
+/// Whether the ranks share one replica of the model: none averages gradients with another.
+bool is_one_replica(const RuleContext& context) {
+  if (context.evidence.steps.empty()) return false;
+  const StepRecord& last = context.evidence.steps.back();
+  return last.world_size > 1 && last.data_parallel == 1;
+}
+
 std::optional<Finding> find(const RuleContext& context) {
   const std::int64_t lost = context.budget.nanoseconds(causes::communication);
   if (context.share(causes::communication) < least_share) return std::nullopt;
@@ -24,9 +31,14 @@ std::optional<Finding> find(const RuleContext& context) {
                  " of it waiting for a slower rank"
            : "which includes waiting for slower ranks: other ranks are not known");
   finding.recommendation =
-      "overlap it with backward (DistributedDataParallel does, with gradient_as_bucket_view=True "
-      "and bucket_cap_mb=50..100), accumulate gradients over more micro-batches with no_sync(), "
-      "send bf16 (bf16_compress_hook), and check the interconnect";
+      is_one_replica(context)
+          ? "all ranks share one replica of the model: split it over fewer ranks, keep the ranks of "
+            "tensor parallelism in one node, overlap its collectives with matmuls and the "
+            "pipeline's transfers with other micro-batches, and check the interconnect"
+          : "overlap it with backward (DistributedDataParallel does, with "
+            "gradient_as_bucket_view=True and bucket_cap_mb=50..100), accumulate gradients over "
+            "more micro-batches with no_sync(), send bf16 (bf16_compress_hook), and check the "
+            "interconnect";
   return finding;
 }
 

@@ -5,7 +5,6 @@
 #include <flopmeter/core/text.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <compare>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -110,7 +109,7 @@ void look_around(const OpProfile& profile, bool per_head, Seen& seen) {
   if (all_calls > 0) seen.launching += own_calls / all_calls * ways.count * ways.shortest;
 }
 
-Seen look(const OpProfile& profile) {
+Seen inspect(const OpProfile& profile) {
   Seen seen;
   for (const OpProfileRow& row : profile.rows) {
     if (row.phase == Phase::optimizer || row.recompute) continue;
@@ -205,7 +204,7 @@ std::optional<EagerAttention> eager_on_device(const RuleContext& context) {
   EagerAttention found;
   double seconds = 0;
   for (const OpProfile& profile : profiles) {
-    const Seen seen = look(profile);
+    const Seen seen = inspect(profile);
     if (seen.fused || seen.softmax_calls == 0) return std::nullopt;
     std::set<Scores> scores;
     for (const OpProfileRow& row : profile.rows) {
@@ -259,7 +258,7 @@ std::optional<EagerAttention> eager_attention(const RuleContext& context) {
   double seconds = 0;
   double launching = 0;
   for (const OpProfile& profile : profiles) {
-    Seen seen = look(profile);
+    Seen seen = inspect(profile);
     if (seen.fused || seen.softmax_calls == 0 || seen.linears == 0) return std::nullopt;
     found.per_head = is_per_head(seen);
     look_around(profile, found.per_head, seen);

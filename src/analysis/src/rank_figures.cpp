@@ -2,7 +2,6 @@
 #include <flopmeter/analysis/evidence.h>
 
 #include <algorithm>
-#include <functional>
 
 namespace flopmeter {
 namespace {

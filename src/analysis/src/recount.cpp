@@ -88,6 +88,11 @@ Flops sum(const std::array<std::uint64_t, dtype_count>& flops) {
   return {total};
 }
 
+/// Whether the record's hardware FLOPs were counted: no convention changes what was executed.
+bool are_hardware_flops_counted(const StepRecord& record, const FlopEstimate& estimated) {
+  return record.hardware_flops && record.hardware_flops->value != sum(estimated.hardware).value;
+}
+
 /// The peaks that a record was computed with.  run.json has those of one rank; a rank on another
 /// device states its own by the ideal time of FLOPs in one dtype.
 PeakTable peaks_of(const StepRecord& record, const PeakTable& of_run) {
@@ -139,18 +144,21 @@ Result<RecomputedRun> recompute(const RunDirectory& run, const std::string& conv
       RecomputedStep step{.step = record->step, .rank = record->rank, .tag = record->tag};
       step.stored = figures_of(*record);
       const StepRecord stored_record = *record;
+      const auto own = as_stored.flop_cost(*record);
       const auto flops = as_asked.flop_cost(*record);
       if (flops) {
         record->model_flops_by_dtype = flops->model;
-        record->hardware_flops_by_dtype = flops->hardware;
         record->model_flops = sum(flops->model);
-        record->hardware_flops = sum(flops->hardware);
+        if (!own || !are_hardware_flops_counted(stored_record, *own)) {
+          record->hardware_flops_by_dtype = flops->hardware;
+          record->hardware_flops = sum(flops->hardware);
+        }
         Utilization{peaks_of(stored_record, run.metadata.peaks)}.finish(*record);
         step.now = figures_of(*record);
       } else {
         ++result.without_batch;
       }
-      if (const auto own = as_stored.flop_cost(*record); own && step.stored.model_flops) {
+      if (own && step.stored.model_flops) {
         const auto expected = static_cast<double>(sum(own->model).value);
         const auto found = static_cast<double>(step.stored.model_flops->value);
         if (sum(own->model).value != step.stored.model_flops->value) {

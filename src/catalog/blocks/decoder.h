@@ -45,7 +45,6 @@ struct DecoderDefaults {
 };
 
 /// Whether a configuration has one of the types of its family, by `model_type`, else by class.
-///
 bool is_type(const Config& config, std::string_view model_type, std::string_view class_name);
 
 /// Reads the sizes by LLaMA's names, which most families use.

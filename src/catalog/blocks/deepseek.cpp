@@ -36,7 +36,6 @@ std::vector<int> read_sparse(const Config& config, std::int64_t layers, std::int
 
 /// DeepSeek's modeling code, which files reference in `auto_map`, stores the expert-balancing bias
 /// as a parameter of the router; transformers stores it as a buffer.
-///
 bool balance_is_parameter(const Config& config) {
   const bool by_transformers = config.has("transformers_version") && !config.has("auto_map");
   return !by_transformers && config.text_or({"topk_method"}, "noaux_tc") == "noaux_tc";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Layers with a fixed-size state, for the family files.  Private to the catalog.
-//
 #pragma once
 
 #include "blocks.h"

@@ -3,8 +3,6 @@
 
 #include <flopmeter/core/text.h>
 
-#include <algorithm>
-
 namespace flopmeter {
 namespace {
 

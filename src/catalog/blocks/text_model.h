@@ -35,7 +35,6 @@ TextDefaults text_defaults(const Config& text, std::string_view otherwise = "lla
 Decoder read_text_model(const Config& text, const TextDefaults& defaults, bool tied);
 
 /// For Qwen2-VL and Qwen2.5-VL: in `text_config`, or at the top, as in published files.
-///
 Decoder read_qwen_text(const Config& config);
 
 /// Embedding, layers, norm, and head, after an existing vision tower.

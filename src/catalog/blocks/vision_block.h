@@ -64,7 +64,6 @@ std::int64_t read_tower_layers(const Config& vision, Config::Keys keys, std::int
 std::int64_t read_feature_layer(const Config& config, double otherwise, std::int64_t layers);
 
 /// Qwen's towers: patches of several frames, and a merger of adjacent patches after the layers.
-///
 struct GridTower {
   std::int64_t patch = 0;   ///< side in pixels
   std::int64_t kernel = 0;  ///< weights per patch kernel

@@ -4,19 +4,13 @@
 // are right; fused attention counts all pairs, for any mask, and its backward is five matmuls
 // (3 d_qk + 2 d_v), with recomputed scores.  Its total includes recomputation of checkpoints, which
 // is hardware_flops here.
-#include <flopmeter/catalog/convention.h>
+#include "../src/executed_work.h"
 
 namespace flopmeter {
 namespace {
 
 Counted count(const Model& model, const Batch& batch, const Training& training) {
-  Policy policy;
-  policy.pairs = Policy::Pairs::full;
-  policy.attention_recomputes = true;
-  Counted counted{.parts = flop_cost(model, batch, training, policy), .hardware = {}};
-  const PartFlops total = counted.parts.total();
-  counted.hardware = total.forward + total.backward + total.recompute;
-  return counted;
+  return executed_work(model, batch, training, Policy::Pairs::full);
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -14,14 +12,12 @@ Model build(const Config& config) {
   return build_decoder(config, read_decoder(config));
 }
 
-constexpr std::array<std::string_view, 3> types = {"aquila", "AquilaForCausalLM", "AquilaModel"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_aquila{
     .name = "aquila",
     .help = "Aquila 1, 2: RMS norm, rotary positions, grouped keys, gated MLP",
-    .types = types,
+    .types = "aquila AquilaForCausalLM AquilaModel",
     .build = build,
     // One layer, h = 8, n = g = 2, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; attention 4*64; MLP 3*128; norms 3*8.

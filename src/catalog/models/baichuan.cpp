@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -17,15 +15,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 3> types = {
-    "baichuan", "BaichuanForCausalLM", "BaiChuanForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_baichuan{
     .name = "baichuan",
     .help = "Baichuan 1, 2: fused query-key-value, gated MLP",
-    .types = types,
+    .types = "baichuan BaichuanForCausalLM BaiChuanForCausalLM",
     .build = build,
     .random_config = {.grouped = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.

@@ -197,19 +197,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 6> types = {"bert",
-                                                   "BertForMaskedLM",
-                                                   "roberta",
-                                                   "RobertaForMaskedLM",
-                                                   "xlm-roberta",
-                                                   "XLMRobertaForMaskedLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_bert{
     .name = "bert",
     .help = "BERT, RoBERTa, XLM-RoBERTa: encoders with a head for masked words or labels",
-    .types = types,
+    .types = "bert BertForMaskedLM roberta RobertaForMaskedLM xlm-roberta XLMRobertaForMaskedLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false, .bidirectional = true},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, 16 positions, 2 types, s = 4.

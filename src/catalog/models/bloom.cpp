@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -37,14 +35,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"bloom", "BloomForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_bloom{
     .name = "bloom",
     .help = "BLOOM: ALiBi, biases, plain MLP",
-    .types = types,
+    .types = "bloom BloomForCausalLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false, .ffn = RandomConfig::Ffn::four_hidden},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, s = 4.

@@ -7,8 +7,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -66,15 +64,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 3> types = {
-    "chatglm", "ChatGLMModel", "ChatGLMForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_chatglm{
     .name = "chatglm",
     .help = "ChatGLM 1-3, GLM-4-9B (remote code): grouped keys, gated MLP; the first one plain",
-    .types = types,
+    .types = "chatglm ChatGLMModel ChatGLMForConditionalGeneration",
     .build = build,
     .random_config = {.keys = R"("multi_query_attention": true)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -35,15 +33,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "cohere", "CohereForCausalLM", "cohere2", "Cohere2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_cohere{
     .name = "cohere",
     .help = "Cohere Command R: attention and MLP in parallel, tied head",
-    .types = types,
+    .types = "cohere CohereForCausalLM cohere2 Cohere2ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding, tied to
     // the head, 256; q, o 64 each; k, v 32 each; MLP 3*128; norms 2*8. Per token, forward: 2*(192 +

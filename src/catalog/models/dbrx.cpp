@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -42,14 +40,12 @@ Model build(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"dbrx", "DbrxForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_dbrx{
     .name = "dbrx",
     .help = "DBRX: fused query-key-value, grouped keys, experts in every layer",
-    .types = types,
+    .types = "dbrx DbrxForCausalLM",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 active, s = 4.

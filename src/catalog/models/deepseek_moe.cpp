@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -23,14 +21,12 @@ Model build_deepseek_moe(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"deepseek", "DeepseekForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_deepseek_moe{
     .name = "deepseek_moe",
     .help = "DeepSeek-MoE: plain attention, fine-grained and shared experts",
-    .types = types,
+    .types = "deepseek DeepseekForCausalLM",
     .build = build_deepseek_moe,
     .random_config = {.experts = RandomConfig::Experts::of_own_width,
                       .shared = RandomConfig::Shared::several,

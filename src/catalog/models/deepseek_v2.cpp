@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -14,14 +12,12 @@ Model build_v2(const Config& config) {
   return build_deepseek(config, {.moe_ffn = 1407, .experts = 64, .active = 6, .shared = 2});
 }
 
-constexpr std::array<std::string_view, 2> types = {"deepseek_v2", "DeepseekV2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_deepseek_v2{
     .name = "deepseek_v2",
     .help = "DeepSeek-V2: latent attention, shared and routed experts",
-    .types = types,
+    .types = "deepseek_v2 DeepseekV2ForCausalLM",
     .build = build_v2,
     .random_config = {.grouped = false,
                       .latent = true,

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -21,16 +19,13 @@ Model build_v3(const Config& config) {
                          .balanced = true});
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "deepseek_v3", "DeepseekV3ForCausalLM", "kimi_k2", "KimiK2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_deepseek_v3{
     .name = "deepseek_v3",
     .help =
         "DeepSeek-V3, Kimi K2: latent attention, shared and routed experts, multi-token prediction",
-    .types = types,
+    .types = "deepseek_v3 DeepseekV3ForCausalLM kimi_k2 KimiK2ForCausalLM",
     .build = build_v3,
     .random_config = {.grouped = false,
                       .latent = true,

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -36,14 +34,12 @@ Model build(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"dots1", "Dots1ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_dots1{
     .name = "dots1",
     .help = "dots.llm1: dense layers first, then routed and shared experts",
-    .types = types,
+    .types = "dots1 Dots1ForCausalLM",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_own_width,
                       .shared = RandomConfig::Shared::several,

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -18,15 +16,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 3> types = {
-    "ernie4_5", "Ernie4_5ForCausalLM", "Ernie4_5_ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_ernie4_5{
     .name = "ernie4_5",
     .help = "ERNIE 4.5, dense: grouped keys, gated MLP, tied head",
-    .types = types,
+    .types = "ernie4_5 Ernie4_5ForCausalLM Ernie4_5_ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding, tied to
     // the head, 256; q, o 64 each; k, v 32 each; MLP 3*128; norms 3*8. Per token, forward: 2*(192 +

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -37,14 +35,12 @@ Model build(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"ernie4_5_moe", "Ernie4_5_MoeForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_ernie4_5_moe{
     .name = "ernie4_5_moe",
     .help = "ERNIE 4.5 with experts, two of them shared",
-    .types = types,
+    .types = "ernie4_5_moe Ernie4_5_MoeForCausalLM",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_own_width,
                       .keys = R"("moe_num_shared_experts": 0, "moe_layer_start_index": 0)"},

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -33,14 +31,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"exaone4", "Exaone4ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_exaone4{
     .name = "exaone4",
     .help = "EXAONE 4: norms after attention and MLP, windows in most layers",
-    .types = types,
+    .types = "exaone4 Exaone4ForCausalLM",
     .build = build,
     .random_config = {.keys = R"("sliding_window": null)"},
     // Two layers, the first with a window of 2; h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -47,15 +45,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 5> types = {
-    "falcon", "FalconForCausalLM", "RefinedWeb", "RefinedWebModel", "RWForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_falcon{
     .name = "falcon",
     .help = "Falcon: multi-query or grouped keys, parallel layers, plain MLP",
-    .types = types,
+    .types = "falcon FalconForCausalLM RefinedWeb RefinedWebModel RWForCausalLM",
     .build = build,
     .random_config = {.gated = false, .keys = R"("new_decoder_architecture": true)"},
     // One layer, h = 8, n = 2, one key-value head, d = 4, f = 4h = 32, V = 32, s = 4.

@@ -8,7 +8,6 @@
 #include <flopmeter/catalog/model_family.h>
 
 #include <algorithm>
-#include <array>
 
 namespace flopmeter {
 namespace {
@@ -122,15 +121,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "falcon_h1", "FalconH1ForCausalLM", "bamba", "BambaForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_falcon_h1{
     .name = "falcon_h1",
     .help = "Falcon-H1, Bamba: Mamba-2 in parallel with attention or instead of it, gated MLP",
-    .types = types,
+    .types = "falcon_h1 FalconH1ForCausalLM bamba BambaForCausalLM",
     .build = build,
     .random_config = {.recurrent = true},
     // One layer, h = 8, V = 32, s = 4. Mamba-2: 2 heads of 4, 1 group of state 2, kernel 3: in_proj

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -17,14 +15,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"gemma", "GemmaForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gemma{
     .name = "gemma",
     .help = "Gemma 1: wide heads, tied head, gated MLP",
-    .types = types,
+    .types = "gemma GemmaForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 8, f = 16, V = 32, s = 4.
     // Parameters: embedding, tied to the head, 256; q, o 128 each; k, v 64 each; MLP 3*128; norms

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -28,14 +26,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"gemma2", "Gemma2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gemma2{
     .name = "gemma2",
     .help = "Gemma 2: alternating sliding windows, norms on both sides, gated MLP",
-    .types = types,
+    .types = "gemma2 Gemma2ForCausalLM",
     .build = build,
     .random_config = {.keys = R"("sliding_window": null)"},
     // Two layers, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2, s = 4.

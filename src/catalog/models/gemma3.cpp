@@ -8,8 +8,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -84,15 +82,12 @@ Model build(const Config& whole) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "gemma3_text", "gemma3", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gemma3{
     .name = "gemma3",
     .help = "Gemma 3: five windowed layers to one, norms on both sides, gated MLP",
-    .types = types,
+    .types = "gemma3_text gemma3 Gemma3ForCausalLM Gemma3ForConditionalGeneration",
     .build = build,
     .random_config = {.keys = R"("sliding_window": null)"},
     // Two layers, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2 in the first, s = 4.

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -23,15 +21,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "glm", "GlmForCausalLM", "glm4", "Glm4ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_glm{
     .name = "glm",
     .help = "GLM-4: grouped keys with biases, fused gate and up projections",
-    .types = types,
+    .types = "glm GlmForCausalLM glm4 Glm4ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; q 64 + 8; k, v 32 + 4 each; o 64; gate_up_proj 256;

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -28,14 +26,12 @@ Model build(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"glm4_moe", "Glm4MoeForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_glm4_moe{
     .name = "glm4_moe",
     .help = "GLM-4.5 to 4.7: dense layers first, then routed and shared experts",
-    .types = types,
+    .types = "glm4_moe Glm4MoeForCausalLM",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_own_width,
                       .shared = RandomConfig::Shared::several,

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -22,14 +20,12 @@ Model build(const Config& config) {
                          .first_dense = 1});
 }
 
-constexpr std::array<std::string_view, 2> types = {"glm4_moe_lite", "Glm4MoeLiteForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_glm4_moe_lite{
     .name = "glm4_moe_lite",
     .help = "GLM-4.7-Flash: latent attention, one dense layer, then routed and shared experts",
-    .types = types,
+    .types = "glm4_moe_lite Glm4MoeLiteForCausalLM",
     .build = build,
     .random_config = {.grouped = false,
                       .latent = true,

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -43,15 +41,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 5> types = {
-    "gpt2", "GPT2LMHeadModel", "GPT3", "gpt_bigcode", "GPTBigCodeForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gpt2{
     .name = "gpt2",
     .help = "GPT-2, GPT-3, StarCoder: learned positions, LayerNorm, biases, plain MLP",
-    .types = types,
+    .types = "gpt2 GPT2LMHeadModel GPT3 gpt_bigcode GPTBigCodeForCausalLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, 16 positions, s = 4.

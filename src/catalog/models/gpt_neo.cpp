@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -59,14 +57,12 @@ Model build(const Config& config) {
   return config.status() ? build_decoder(config, decoder) : Model{};
 }
 
-constexpr std::array<std::string_view, 2> types = {"gpt_neo", "GPTNeoForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gpt_neo{
     .name = "gpt_neo",
     .help = "GPT-Neo: learned positions, LayerNorm, plain MLP, a window in every other layer",
-    .types = types,
+    .types = "gpt_neo GPTNeoForCausalLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false, .keys = R"("window_size": null)"},
     // Two layers, the second with a window of 2; h = 8, n = 2, d = 4, f = 4h = 32, V = 32, 16

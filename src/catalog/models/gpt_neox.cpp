@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -30,14 +28,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"gpt_neox", "GPTNeoXForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gpt_neox{
     .name = "gpt_neox",
     .help = "GPT-NeoX, Pythia: parallel layers, rotary positions, biases, plain MLP",
-    .types = types,
+    .types = "gpt_neox GPTNeoXForCausalLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.

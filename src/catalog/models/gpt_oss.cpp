@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -29,14 +27,12 @@ Model build_gpt_oss(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"gpt_oss", "GptOssForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gpt_oss{
     .name = "gpt_oss",
     .help = "GPT-OSS: windows in every other layer, attention sinks, experts with biases",
-    .types = types,
+    .types = "gpt_oss GptOssForCausalLM",
     .build = build_gpt_oss,
     .random_config = {.experts = RandomConfig::Experts::of_mlp_width,
                       .keys = R"("sliding_window": null)"},

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -38,14 +36,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"gptj", "GPTJForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_gptj{
     .name = "gptj",
     .help = "GPT-J: parallel layers, rotary positions, plain MLP",
-    .types = types,
+    .types = "gptj GPTJForCausalLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, s = 4.

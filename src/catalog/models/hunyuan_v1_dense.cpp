@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -19,14 +17,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_hunyuan_v1_dense{
     .name = "hunyuan_v1_dense",
     .help = "Hunyuan, dense: grouped keys, normalized queries and keys, gated MLP",
-    .types = types,
+    .types = "hunyuan_v1_dense HunYuanDenseV1ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 8, f = 16, V = 32, s = 4. Parameters: embedding and head
     // 2*256; q, o 128 each; k, v 64 each; norms of queries and keys 8 each; MLP 3*128; norms 3*8.

@@ -7,8 +7,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -51,15 +49,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "idefics3", "Idefics3ForConditionalGeneration", "smolvlm", "SmolVLMForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_idefics3{
     .name = "idefics3",
     .help = "Idefics3, SmolVLM: tower like SigLIP's, pixel shuffle, one linear, and LLaMA",
-    .types = types,
+    .types = "idefics3 Idefics3ForConditionalGeneration smolvlm SmolVLMForConditionalGeneration",
     .build = build,
     .random_config = {.text_type = "llama"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, put together to one.

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -16,14 +14,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"internlm", "InternLMForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_internlm{
     .name = "internlm",
     .help = "InternLM 1: biases in attention, gated MLP",
-    .types = types,
+    .types = "internlm InternLMForCausalLM",
     .build = build,
     .random_config = {.grouped = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.

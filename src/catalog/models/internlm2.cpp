@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -24,14 +22,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"internlm2", "InternLM2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_internlm2{
     .name = "internlm2",
     .help = "InternLM 2: fused query-key-value, grouped keys, gated MLP",
-    .types = types,
+    .types = "internlm2 InternLM2ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; wqkv 8*(8 + 2*4) = 128; wo 64; MLP 3*128; norms 3*8.

@@ -142,14 +142,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"internvl", "InternVLForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_internvl{
     .name = "internvl",
     .help = "InternVL 2.5 to 3.5: tower with layer scales, projector, and Qwen2, Qwen3 or LLaMA",
-    .types = types,
+    .types = "internvl InternVLForConditionalGeneration",
     .build = build,
     .random_config = {.text_type = "llama"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, put together to one.

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -21,28 +19,16 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 12> types = {"llama",
-                                                    "LlamaForCausalLM",
-                                                    "Yi",
-                                                    "YiForCausalLM",
-                                                    "granite",
-                                                    "GraniteForCausalLM",
-                                                    "minicpm",
-                                                    "MiniCPMForCausalLM",
-                                                    "xverse",
-                                                    "XverseForCausalLM",
-                                                    "arcee",
-                                                    "ArceeForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_llama{
     .name = "llama",
     .help =
         "LLaMA 1-3, Yi, Granite, MiniCPM, XVERSE, Arcee: RMS norm, rotary positions, grouped keys, "
-        "gated "
-        "MLP",
-    .types = types,
+        "gated MLP",
+    .types =
+        "llama LlamaForCausalLM Yi YiForCausalLM granite GraniteForCausalLM minicpm "
+        "MiniCPMForCausalLM xverse XverseForCausalLM arcee ArceeForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; q, o 64 each; k, v 32 each; MLP 3*128; norms 3*8.

@@ -7,8 +7,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -150,15 +148,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "llama4_text", "Llama4ForCausalLM", "llama4", "Llama4ForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_llama4{
     .name = "llama4",
     .help = "Llama 4: attention in chunks, routed experts and one shared, with vision or without",
-    .types = types,
+    .types = "llama4_text Llama4ForCausalLM llama4 Llama4ForConditionalGeneration",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_mlp_width,
                       .shared = RandomConfig::Shared::one,

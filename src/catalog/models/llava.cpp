@@ -8,8 +8,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -87,20 +85,14 @@ Model build_llava(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 7> types = {"llava",
-                                                   "LlavaForConditionalGeneration",
-                                                   "LlavaLlamaForCausalLM",
-                                                   "llava_next",
-                                                   "LlavaNextForConditionalGeneration",
-                                                   "llava_onevision",
-                                                   "LlavaOnevisionForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_llava{
     .name = "llava",
     .help = "LLaVA, NeXT, OneVision: CLIP or SigLIP tower, projector, and LLaMA, Mistral or Qwen",
-    .types = types,
+    .types =
+        "llava LlavaForConditionalGeneration LlavaLlamaForCausalLM llava_next "
+        "LlavaNextForConditionalGeneration llava_onevision LlavaOnevisionForConditionalGeneration",
     .build = build_llava,
     // Tower: D = 4, 1 head, F = 8, 2 layers of which the first is read, 2x2 patches of 3*2*2 = 12
     // values. Text: one layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 6; one image of 4

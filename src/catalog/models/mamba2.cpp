@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -47,14 +45,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"mamba2", "Mamba2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_mamba2{
     .name = "mamba2",
     .help = "Mamba-2: state-space layers throughout",
-    .types = types,
+    .types = "mamba2 Mamba2ForCausalLM",
     .build = build,
     .random_config = {.recurrent = true, .mixer_only = true},
     // One layer, h = 8, 4 heads of 4, 1 group of state 2, kernel 3, V = 32, s = 4. Parameters:

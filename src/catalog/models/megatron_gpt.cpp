@@ -8,7 +8,6 @@
 #include <flopmeter/catalog/model_family.h>
 
 #include <algorithm>
-#include <array>
 
 namespace flopmeter {
 namespace {
@@ -110,14 +109,12 @@ Model build(const Config& config) {
   return model;
 }
 
-constexpr std::array<std::string_view, 2> types = {"megatron", "megatron-gpt"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_megatron_gpt{
     .name = "megatron_gpt",
     .help = "A GPT in the words of Megatron's arguments: num_layers, swiglu, mtp_num_layers, ...",
-    .types = types,
+    .types = "megatron megatron-gpt",
     .build = build,
     .random_config = {.keys = R"("swiglu": true)"},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, 16 positions, s = 4.

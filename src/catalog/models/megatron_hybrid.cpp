@@ -8,7 +8,6 @@
 #include <flopmeter/catalog/model_family.h>
 
 #include <algorithm>
-#include <array>
 
 namespace flopmeter {
 namespace {
@@ -128,14 +127,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 1> types = {"megatron_hybrid"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_megatron_hybrid{
     .name = "megatron_hybrid",
     .help = "Mamba-2, delta nets, attention, MLPs, and experts by Megatron's hybrid_layer_pattern",
-    .types = types,
+    .types = "megatron_hybrid",
     .build = build,
     .random_config = {.recurrent = true},
     // h = 8, V = 32, s = 4. Mamba-2: 2 heads of 4, 1 group of state 2, kernel 4: in_proj 8*(8 + 12

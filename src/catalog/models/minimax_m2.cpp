@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -21,14 +19,12 @@ Model build(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"minimax_m2", "MiniMaxM2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_minimax_m2{
     .name = "minimax_m2",
     .help = "MiniMax-M2: many small experts, normalized queries and keys",
-    .types = types,
+    .types = "minimax_m2 MiniMaxM2ForCausalLM",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 active, s = 4.

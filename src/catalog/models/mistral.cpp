@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -19,15 +17,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "mistral", "MistralForCausalLM", "ministral3", "Ministral3ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_mistral{
     .name = "mistral",
     .help = "Mistral, Ministral 3: grouped keys, sliding window, gated MLP",
-    .types = types,
+    .types = "mistral MistralForCausalLM ministral3 Ministral3ForCausalLM",
     .build = build,
     .random_config = {.keys = R"("sliding_window": null)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, window 2, s = 4.

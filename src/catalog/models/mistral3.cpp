@@ -8,8 +8,6 @@
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/core/text.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -128,14 +126,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"mistral3", "Mistral3ForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_mistral3{
     .name = "mistral3",
     .help = "Mistral Small 3.1 and later: Pixtral tower, merger of patches, projector, and Mistral",
-    .types = types,
+    .types = "mistral3 Mistral3ForConditionalGeneration",
     .build = build,
     .random_config = {.text_type = "llama"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, patches of 3*2*2 = 12 values; the image that is assumed

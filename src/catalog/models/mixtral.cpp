@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -18,14 +16,12 @@ Model build_mixtral(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"mixtral", "MixtralForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_mixtral{
     .name = "mixtral",
     .help = "Mixtral: grouped keys, experts in every layer",
-    .types = types,
+    .types = "mixtral MixtralForCausalLM",
     .build = build_mixtral,
     .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 of them active, s

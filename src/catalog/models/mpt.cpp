@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -33,14 +31,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 3> types = {"mpt", "MptForCausalLM", "MPTForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_mpt{
     .name = "mpt",
     .help = "MPT: ALiBi, no biases, plain MLP",
-    .types = types,
+    .types = "mpt MptForCausalLM MPTForCausalLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false, .ffn = RandomConfig::Ffn::four_hidden},
     // One layer, h = 8, n = 2, d = 4, f = 4h = 32, V = 32, s = 4.

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -20,14 +18,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"nemotron", "NemotronForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_nemotron{
     .name = "nemotron",
     .help = "Nemotron 3 and 4, Minitron: LayerNorm, MLP with squared ReLU and no gate",
-    .types = types,
+    .types = "nemotron NemotronForCausalLM",
     .build = build,
     .random_config = {.gated = false},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding and head

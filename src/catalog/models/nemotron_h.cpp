@@ -52,8 +52,8 @@ std::vector<int> read_kinds(const Config& config, Config::Keys list, std::string
     });
     if (known == names.end()) {
       config.fail(
-          "key 'layers_block_type' or 'hybrid_override_pattern' names a layer that is none "
-          "of mamba (M), attention (*), mlp (-) and moe (E)");
+          "key 'layers_block_type' or 'hybrid_override_pattern' names a layer that is none of "
+          "mamba (M), attention (*), mlp (-) and moe (E)");
       return {};
     }
     kinds.push_back(known->kind);
@@ -192,14 +192,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"nemotron_h", "NemotronHForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_nemotron_h{
     .name = "nemotron_h",
     .help = "Nemotron-H, Nano 2, Nemotron 3: Mamba-2, attention, MLPs and experts in one stack",
-    .types = types,
+    .types = "nemotron_h NemotronHForCausalLM",
     .build = build,
     .random_config = {.recurrent = true},
     // h = 8, V = 32, s = 4. Mamba-2: 2 heads of 4, 1 group of state 2, kernel 3: in_proj 8*(8 + 12

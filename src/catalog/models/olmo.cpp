@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -19,14 +17,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"olmo", "OlmoForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_olmo{
     .name = "olmo",
     .help = "OLMo: norms without weights, gated MLP",
-    .types = types,
+    .types = "olmo OlmoForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding and head
     // 2*256; q, o 64 each; k, v 32 each; MLP 3*128. Per token, forward: 2*(192 + 384 + 256) = 1664;

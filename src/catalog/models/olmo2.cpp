@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -33,15 +31,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "olmo2", "Olmo2ForCausalLM", "olmo3", "Olmo3ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_olmo2{
     .name = "olmo2",
     .help = "OLMo 2 and 3: norms after attention and MLP, normalized queries and keys",
-    .types = types,
+    .types = "olmo2 Olmo2ForCausalLM olmo3 Olmo3ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding and head
     // 2*256; q, o 64 each; k, v 32 each; norms of queries and keys 8 + 4; MLP 3*128; norms 3*8. Per

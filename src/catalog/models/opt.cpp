@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -100,14 +98,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"opt", "OPTForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_opt{
     .name = "opt",
     .help = "OPT: learned positions, LayerNorm, biases, plain MLP",
-    .types = types,
+    .types = "opt OPTForCausalLM",
     .build = build,
     .random_config = {.grouped = false, .gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, embedding of width 4, 16

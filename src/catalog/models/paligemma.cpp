@@ -7,8 +7,6 @@
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/core/text.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -97,15 +95,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"paligemma",
-                                                   "PaliGemmaForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_paligemma{
     .name = "paligemma",
     .help = "PaliGemma 1 and 2: SigLIP tower, projector, and Gemma or Gemma 2",
-    .types = types,
+    .types = "paligemma PaliGemmaForConditionalGeneration",
     .build = build,
     .random_config = {.text_type = "gemma"},
     // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values. Text: one layer, h =

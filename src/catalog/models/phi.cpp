@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -31,14 +29,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"phi", "PhiForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_phi{
     .name = "phi",
     .help = "Phi 1, 1.5, 2: parallel layers, biases, plain MLP",
-    .types = types,
+    .types = "phi PhiForCausalLM",
     .build = build,
     .random_config = {.gated = false},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, s = 4.

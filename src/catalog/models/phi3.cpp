@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -20,14 +18,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"phi3", "Phi3ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_phi3{
     .name = "phi3",
     .help = "Phi 3, Phi 4: fused projections, grouped keys, gated MLP",
-    .types = types,
+    .types = "phi3 Phi3ForCausalLM",
     .build = build,
     .random_config = {.keys = R"("sliding_window": null)"},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -32,14 +30,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen", "QWenLMHeadModel"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen{
     .name = "qwen",
     .help = "Qwen 1: fused query-key-value with bias, gated MLP",
-    .types = types,
+    .types = "qwen QWenLMHeadModel",
     .build = build,
     .random_config = {.grouped = false, .ffn = RandomConfig::Ffn::half},
     // One layer, h = 8, n = 2, d = 4, f = 32 / 2 = 16, V = 32, s = 4.

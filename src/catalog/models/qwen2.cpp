@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -26,14 +24,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen2", "Qwen2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen2{
     .name = "qwen2",
     .help = "Qwen 1.5, 2, 2.5: grouped keys with biases, gated MLP",
-    .types = types,
+    .types = "qwen2 Qwen2ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; q 64 + 8; k, v 32 + 4 each; o 64; MLP 3*128; norms 3*8.

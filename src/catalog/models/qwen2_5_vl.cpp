@@ -8,7 +8,6 @@
 #include <flopmeter/catalog/model_family.h>
 
 #include <algorithm>
-#include <array>
 
 namespace flopmeter {
 namespace {
@@ -56,15 +55,12 @@ Model build_qwen2_5_vl(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen2_5_vl",
-                                                   "Qwen2_5_VLForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen2_5_vl{
     .name = "qwen2_5_vl",
     .help = "Qwen2.5-VL: tower with ragged windows, merger, Qwen2",
-    .types = types,
+    .types = "qwen2_5_vl Qwen2_5_VLForConditionalGeneration",
     .build = build_qwen2_5_vl,
     // Tower: D = 4, 1 head, F = 8, 2 blocks of which the second sees whole frames, patches of 12
     // values, windows of 20 pixels = 10x10 patches = 5x5 merged ones. Text as in qwen2_vl, s = 580

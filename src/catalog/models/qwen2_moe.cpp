@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -34,14 +32,12 @@ Model build_qwen2_moe(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen2_moe", "Qwen2MoeForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen2_moe{
     .name = "qwen2_moe",
     .help = "Qwen1.5-MoE, Qwen2-MoE: experts and a gated shared expert",
-    .types = types,
+    .types = "qwen2_moe Qwen2MoeForCausalLM",
     .build = build_qwen2_moe,
     .random_config = {.experts = RandomConfig::Experts::of_own_width,
                       .shared = RandomConfig::Shared::of_own_width},

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -36,14 +34,12 @@ Model build_qwen2_vl(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen2_vl", "Qwen2VLForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen2_vl{
     .name = "qwen2_vl",
     .help = "Qwen2-VL: tower with attention within each frame, merger, Qwen2",
-    .types = types,
+    .types = "qwen2_vl Qwen2VLForConditionalGeneration",
     .build = build_qwen2_vl,
     // Tower: D = 4, 1 head, F = 8, 1 block, patches of 3*1*2*2 = 12 values, merged 2x2. Text: one
     // layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32; s = 576 + 4 = 580 with the default image

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -29,14 +27,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen3", "Qwen3ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen3{
     .name = "qwen3",
     .help = "Qwen 3: grouped keys, normalized queries and keys, gated MLP",
-    .types = types,
+    .types = "qwen3 Qwen3ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 8, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; q, o 128 each; k, v 64 each; q_norm, k_norm 8 each;

@@ -8,8 +8,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -66,21 +64,14 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 8> types = {"qwen3_5",
-                                                   "Qwen3_5ForConditionalGeneration",
-                                                   "qwen3_5_moe",
-                                                   "Qwen3_5MoeForConditionalGeneration",
-                                                   "qwen3_5_text",
-                                                   "Qwen3_5ForCausalLM",
-                                                   "qwen3_5_moe_text",
-                                                   "Qwen3_5MoeForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen3_5{
     .name = "qwen3_5",
     .help = "Qwen3.5: vision tower, gated delta nets, gated attention, experts or none",
-    .types = types,
+    .types =
+        "qwen3_5 Qwen3_5ForConditionalGeneration qwen3_5_moe Qwen3_5MoeForConditionalGeneration "
+        "qwen3_5_text Qwen3_5ForCausalLM qwen3_5_moe_text Qwen3_5MoeForCausalLM",
     .build = build,
     .random_config = {.type = "qwen3_5_text", .recurrent = true},
     // Tower as in qwen3_vl with one merger: parameters 52 + 36 + 172 + 416 = 676; training

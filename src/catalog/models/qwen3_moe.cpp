@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -24,14 +22,12 @@ Model build_qwen3_moe(const Config& config) {
   return build_sparse_decoder(config, spec);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen3_moe", "Qwen3MoeForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen3_moe{
     .name = "qwen3_moe",
     .help = "Qwen3-MoE: normalized queries and keys, experts, none shared",
-    .types = types,
+    .types = "qwen3_moe Qwen3MoeForCausalLM",
     .build = build_qwen3_moe,
     .random_config = {.experts = RandomConfig::Experts::of_own_width},
     // One layer, h = 8, n = 2, g = 1, d = 8, V = 32, 4 experts of f = 4 and 2 active, s = 4.

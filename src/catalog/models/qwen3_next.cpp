@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -26,14 +24,12 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 2> types = {"qwen3_next", "Qwen3NextForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen3_next{
     .name = "qwen3_next",
     .help = "Qwen3-Next: gated delta nets, gated attention in every fourth layer, experts",
-    .types = types,
+    .types = "qwen3_next Qwen3NextForCausalLM",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_own_width, .recurrent = true},
     // Two layers, the first linear; h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 4 and 2

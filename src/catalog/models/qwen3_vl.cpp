@@ -9,8 +9,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -52,17 +50,13 @@ Model build(const Config& config) {
   return std::move(builder.model);
 }
 
-constexpr std::array<std::string_view, 4> types = {"qwen3_vl",
-                                                   "Qwen3VLForConditionalGeneration",
-                                                   "qwen3_vl_moe",
-                                                   "Qwen3VLMoeForConditionalGeneration"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_qwen3_vl{
     .name = "qwen3_vl",
     .help = "Qwen3-VL: tower with attention within each frame, deep stack, Qwen3 or Qwen3-MoE",
-    .types = types,
+    .types =
+        "qwen3_vl Qwen3VLForConditionalGeneration qwen3_vl_moe Qwen3VLMoeForConditionalGeneration",
     .build = build,
     // Tower: D = 4, 1 head, F = 8, 1 block, patches of 3*1*2*2 = 12 values, merged 2x2, 9
     // positions, one merger of the deep stack. Text: one layer, h = 8, n = 2, g = 1, d = 4, f = 16,

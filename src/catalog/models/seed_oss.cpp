@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -22,15 +20,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "seed_oss", "SeedOssForCausalLM", "internlm3", "InternLM3ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_seed_oss{
     .name = "seed_oss",
     .help = "Seed-OSS, InternLM 3: LLaMA with biases chosen part by part",
-    .types = types,
+    .types = "seed_oss SeedOssForCausalLM internlm3 InternLM3ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; q 64 + 8; k, v 32 + 4 each; o 64; MLP 3*128; norms 3*8.

@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -42,14 +40,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"smollm3", "SmolLM3ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_smollm3{
     .name = "smollm3",
     .help = "SmolLM3: LLaMA without rotary positions in every fourth layer",
-    .types = types,
+    .types = "smollm3 SmolLM3ForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding, tied to
     // the head, 256; q, o 64 each; k, v 32 each; MLP 3*128; norms 3*8. Per token, forward: 2*(192 +

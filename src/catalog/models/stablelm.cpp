@@ -6,8 +6,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -26,15 +24,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 4> types = {
-    "stablelm", "StableLmForCausalLM", "stablelm_epoch", "StableLMEpochForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_stablelm{
     .name = "stablelm",
     .help = "StableLM: LayerNorm, partial rotary positions, gated MLP",
-    .types = types,
+    .types = "stablelm StableLmForCausalLM stablelm_epoch StableLMEpochForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding and head
     // 2*256; q, o 64 each; k, v 32 each; MLP 3*128; norms 3*16. Per token, forward: 2*(192 + 384 +

@@ -5,8 +5,6 @@
 
 #include <flopmeter/catalog/model_family.h>
 
-#include <array>
-
 namespace flopmeter {
 namespace {
 
@@ -23,14 +21,12 @@ Model build(const Config& config) {
   return build_decoder(config, decoder);
 }
 
-constexpr std::array<std::string_view, 2> types = {"starcoder2", "Starcoder2ForCausalLM"};
-
 }  // namespace
 
 extern constinit const ModelFamily model_starcoder2{
     .name = "starcoder2",
     .help = "StarCoder 2: LayerNorm, biases, MLP without a gate",
-    .types = types,
+    .types = "starcoder2 Starcoder2ForCausalLM",
     .build = build,
     .random_config = {.gated = false},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding, tied to

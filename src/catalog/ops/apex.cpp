@@ -28,16 +28,14 @@ constexpr std::array rules = {
 
 // ten rows of three, four outputs: 2 * 10 * 3 * 4 FLOPs; 30 + 12 + 40 elements
 constexpr std::array examples = {
-    OpExample{.op = "fused_weight_gradient_mlp_cuda::wgrad_gemm_accum_fp32",
-              .call = "bf16[10,3] bf16[10,4] [4,3]",
-              .executed = 240,
-              .model = 240,
-              .bytes = 164},
-    OpExample{.op = "fused_weight_gradient_mlp_cuda::wgrad_gemm_accum_fp16",
-              .call = "bf16[10,3] bf16[10,4] bf16[4,3]",
-              .executed = 240,
-              .model = 240,
-              .bytes = 164},
+    op_example("fused_weight_gradient_mlp_cuda::wgrad_gemm_accum_fp32",
+               "bf16[10,3] bf16[10,4] [4,3]",
+               240,
+               164),
+    op_example("fused_weight_gradient_mlp_cuda::wgrad_gemm_accum_fp16",
+               "bf16[10,3] bf16[10,4] bf16[4,3]",
+               240,
+               164),
 };
 
 }  // namespace

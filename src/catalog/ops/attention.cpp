@@ -7,6 +7,7 @@
 // scaled_dot_product_attention documents and its CPU kernel does; the flash operator ends with the
 // last key (torch.nn.attention.bias, CausalVariant.LOWER_RIGHT).
 #include "attention_cost.h"
+#include "attention_examples.h"
 
 #include <array>
 
@@ -43,43 +44,22 @@ constexpr std::array rules = {
         "aten::_scaled_dot_product_attention_math_for_mps"),
 };
 
-constexpr auto exact = AttentionPairs::exact;
-constexpr auto full = AttentionPairs::full;
-
-// Two sequences, three queries, five keys, four query heads on two key heads, d_qk = 8, d_v = 6.
-//
-// Pairs: all 2 * 15 = 30; from the first key 2 * (1 + 2 + 3) = 12; up to the last 2 * (3 + 4 + 5)
-// = 24. A pair costs 4 * 2 * (8 + 6) = 112 forward; backward twice that for the model, and as
-// executed 4 * 2 * (3 * 8 + 2 * 6) = 288.  Bytes: (6 * 4 + 10 * 2) * (8 + 6) elements of 2;
-// backward twice that.
-constexpr OpExample from_first(std::string_view op, std::string_view call) {
-  return {.op = op, .call = call, .executed = 1344, .model = 1344, .bytes = 1232, .pairs = exact};
-}
-constexpr OpExample from_first_backward(std::string_view op, std::string_view call) {
-  return {.op = op, .call = call, .executed = 3456, .model = 2688, .bytes = 2464, .pairs = exact};
-}
-constexpr OpExample up_to_last(std::string_view op, std::string_view call) {
-  return {.op = op, .call = call, .executed = 2688, .model = 2688, .bytes = 1232, .pairs = exact};
-}
-constexpr OpExample up_to_last_backward(std::string_view op, std::string_view call) {
-  return {.op = op, .call = call, .executed = 6912, .model = 5376, .bytes = 2464, .pairs = exact};
-}
+// All pairs.
 constexpr OpExample masked(std::string_view op, std::string_view call) {
-  return {.op = op, .call = call, .executed = 3360, .model = 3360, .bytes = 1232, .pairs = full};
+  return op_example(op, call, 3360, 1232, AttentionPairs::full);
 }
 
 constexpr std::array examples = {
-    up_to_last("aten::_scaled_dot_product_flash_attention",
-               "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 1 0 -"),
-    OpExample{.op = "aten::_scaled_dot_product_flash_attention.quantized",
-              .call = "fp8[2,4,3,8] fp8[2,2,5,8] fp8[2,2,5,6] [1] [1] [1] - 1 0 -",
-              .executed = 2688,
-              .model = 2688,
-              .bytes = 616,
-              .pairs = exact},
-    up_to_last_backward("aten::_scaled_dot_product_flash_attention_backward",
-                        "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] "
-                        "[2,4,3] - - 3 5 - 1 - - -"),
+    causal("aten::_scaled_dot_product_flash_attention",
+           "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 1 0 -"),
+    op_example("aten::_scaled_dot_product_flash_attention.quantized",
+               "fp8[2,4,3,8] fp8[2,2,5,8] fp8[2,2,5,6] [1] [1] [1] - 1 0 -",
+               2688,
+               616,
+               AttentionPairs::exact),
+    causal_backward("aten::_scaled_dot_product_flash_attention_backward",
+                    "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] "
+                    "[2,4,3] - - 3 5 - 1 - - -"),
     from_first("aten::_scaled_dot_product_flash_attention_for_cpu",
                "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - 1 - -"),
     masked("aten::_scaled_dot_product_flash_attention_for_cpu",

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worked examples of attention with the length before the heads.
+// Common parts of the worked examples of attention.
 #pragma once
 
 #include <flopmeter/catalog/op_rule.h>
 
 namespace flopmeter {
 
-// Sizes and costs of a pair as in attention.cpp: 112 forward, 224 for the model's backward, 288
-// executed.
+// Two sequences, three queries, five keys, four query heads on two key heads, d_qk = 8, d_v = 6.
 //
-// Two sequences of three queries and five keys, causal: 2 * (3 + 4 + 5) = 24 pairs; with a window
-// of one key back 2 * 3 * 2 = 12.  Seven tokens in two packed sequences, the longest five, causal:
-// at most 2 * 15 = 30 pairs; (7 * 4 + 7 * 2) * 14 elements.
-constexpr OpExample windowed_or_from_first(std::string_view op, std::string_view call) {
+// Pairs: all 2 * 15 = 30; from the first key, or with a window of one key back, 2 * (1 + 2 + 3) =
+// 2 * 3 * 2 = 12; causal, up to the last key, 2 * (3 + 4 + 5) = 24.  A pair costs 4 * 2 * (8 + 6) =
+// 112 forward; backward twice that for the model, and as executed 4 * 2 * (3 * 8 + 2 * 6) = 288.
+// Bytes: (6 * 4 + 10 * 2) * (8 + 6) elements of 2; backward twice that.
+//
+// Packed: seven tokens in two sequences, the longest five, causal: at most 2 * 15 = 30 pairs; (7 *
+// 4 + 7 * 2) * 14 elements.
+constexpr OpExample from_first(std::string_view op, std::string_view call) {
+  return op_example(op, call, 1344, 1232, AttentionPairs::exact);
+}
+constexpr OpExample from_first_backward(std::string_view op, std::string_view call) {
   return {.op = op,
           .call = call,
-          .executed = 1344,
-          .model = 1344,
-          .bytes = 1232,
+          .executed = 3456,
+          .model = 2688,
+          .bytes = 2464,
           .pairs = AttentionPairs::exact};
 }
 constexpr OpExample causal(std::string_view op, std::string_view call) {
-  return {.op = op,
-          .call = call,
-          .executed = 2688,
-          .model = 2688,
-          .bytes = 1232,
-          .pairs = AttentionPairs::exact};
+  return op_example(op, call, 2688, 1232, AttentionPairs::exact);
 }
 constexpr OpExample causal_backward(std::string_view op, std::string_view call) {
   return {.op = op,
@@ -38,12 +39,7 @@ constexpr OpExample causal_backward(std::string_view op, std::string_view call) 
           .pairs = AttentionPairs::exact};
 }
 constexpr OpExample packed(std::string_view op, std::string_view call) {
-  return {.op = op,
-          .call = call,
-          .executed = 3360,
-          .model = 3360,
-          .bytes = 1176,
-          .pairs = AttentionPairs::unknown};
+  return op_example(op, call, 3360, 1176, AttentionPairs::unknown);
 }
 constexpr OpExample packed_backward(std::string_view op, std::string_view call) {
   return {.op = op,

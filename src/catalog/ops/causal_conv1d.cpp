@@ -27,16 +27,8 @@ constexpr std::array rules = {
 
 // 2 sequences of 5 with 4 channels, width 3: 2 * 40 * 3 FLOPs; 40 elements in and out
 constexpr std::array examples = {
-    OpExample{.op = "DaoAILab::_causal_conv1d_fwd_cpp",
-              .call = "bf16[2,4,5] bf16[4,3]",
-              .executed = 240,
-              .model = 240,
-              .bytes = 160},
-    OpExample{.op = "DaoAILab::_causal_conv1d_bwd_cpp",
-              .call = "bf16[2,4,5] bf16[4,3]",
-              .executed = 480,
-              .model = 480,
-              .bytes = 320},
+    op_example("DaoAILab::_causal_conv1d_fwd_cpp", "bf16[2,4,5] bf16[4,3]", 240, 160),
+    op_example("DaoAILab::_causal_conv1d_bwd_cpp", "bf16[2,4,5] bf16[4,3]", 480, 320),
 };
 
 }  // namespace

@@ -12,23 +12,17 @@ namespace flopmeter {
 // FLOPs; 144 + 144 + 72 elements.  Transposed, weights are [4, 4, 3, 3], and each of the 36 inputs
 // uses all of them: 2 * 36 * 144 FLOPs; with an output padding of 1 there are 8 x 12 x 12 = 1152
 // outputs.
-constexpr OpExample worked(std::string_view op,
-                           std::string_view call,
-                           WideInt flops,
-                           WideInt bytes) {
-  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = bytes};
-}
 constexpr OpExample forward(std::string_view op, std::string_view call) {
-  return worked(op, call, 2592, 1440);
+  return op_example(op, call, 2592, 1440);
 }
 constexpr OpExample backward(std::string_view op, std::string_view call) {
-  return worked(op, call, 5184, 2880);
+  return op_example(op, call, 5184, 2880);
 }
 constexpr OpExample transposed(std::string_view op, std::string_view call) {
-  return worked(op, call, 10368, 5760);
+  return op_example(op, call, 10368, 5760);
 }
 constexpr OpExample transposed_backward(std::string_view op, std::string_view call) {
-  return worked(op, call, 20736, 11520);
+  return op_example(op, call, 20736, 11520);
 }
 
 }  // namespace flopmeter

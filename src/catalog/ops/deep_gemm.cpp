@@ -101,7 +101,7 @@ constexpr std::array rules = {
 
 // ten rows of three, four outputs, or seven and three rows of both: 2 * 10 * 3 * 4 FLOPs
 constexpr OpExample worked(std::string_view op, std::string_view call, WideInt bytes) {
-  return {.op = op, .call = call, .executed = 240, .model = 240, .bytes = bytes};
+  return op_example(op, call, 240, bytes);
 }
 
 constexpr std::array examples = {
@@ -152,11 +152,8 @@ constexpr std::array examples = {
     worked(
         "deep_gemm::k_grouped_bf16_gemm_tn_contiguous", "bf16[30] bf16[40] bf16[2,3,4] (7,3)", 188),
     // fp4: 2 * 10 * 6 * 4
-    OpExample{.op = "deep_gemm::fp8_fp4_gemm_nt",
-              .call = "{int8[10,3] [10]} {int8[4,3] [4]} bf16[10,4]",
-              .executed = 480,
-              .model = 480,
-              .bytes = 122},
+    op_example(
+        "deep_gemm::fp8_fp4_gemm_nt", "{int8[10,3] [10]} {int8[4,3] [4]} bf16[10,4]", 480, 122),
 };
 
 }  // namespace

@@ -79,26 +79,21 @@ constexpr std::array rules = {
 // Projections: 2 * 6 * 4 * 64 FLOPs; elements of q 160, of k and v 272, of the output 160; of q, k
 // and v at once 384.  Feed-forward of 16: 2 * 6 * 2 * 128 FLOPs; 2 * 272 elements.
 constexpr std::array examples = {
-    OpExample{.op = "aten::_native_multi_head_attention",
-              .call = "[2,3,8] [2,3,8] [2,3,8] 8 2 [24,8] [24] [8,8] [8] - 0 1 -",
-              .executed = 3648,
-              .model = 3648,
-              .bytes = 3136,
-              .pairs = AttentionPairs::exact},
-    OpExample{.op = "aten::_triton_multi_head_attention",
-              .call = "[2,3,8] [2,3,8] [2,3,8] 8 2 [24,8] [24] [8,8] [8] [2,3]",
-              .executed = 3648,
-              .model = 3648,
-              .bytes = 3136,
-              .pairs = AttentionPairs::full},
-    OpExample{
-        .op = "aten::_transformer_encoder_layer_fwd",
-        .call =
-            "[2,3,8] 8 2 [24,8] [24] [8,8] [8] 1 0 - [8] [8] [8] [8] [16,8] [16] [8,16] [8] - -",
-        .executed = 6720,
-        .model = 6720,
-        .bytes = 5120,
-        .pairs = AttentionPairs::exact},
+    op_example("aten::_native_multi_head_attention",
+               "[2,3,8] [2,3,8] [2,3,8] 8 2 [24,8] [24] [8,8] [8] - 0 1 -",
+               3648,
+               3136,
+               AttentionPairs::exact),
+    op_example("aten::_triton_multi_head_attention",
+               "[2,3,8] [2,3,8] [2,3,8] 8 2 [24,8] [24] [8,8] [8] [2,3]",
+               3648,
+               3136,
+               AttentionPairs::full),
+    op_example("aten::_transformer_encoder_layer_fwd",
+               "[2,3,8] 8 2 [24,8] [24] [8,8] [8] 1 0 - [8] [8] [8] [8] [16,8] [16] [8,16] [8] - -",
+               6720,
+               5120,
+               AttentionPairs::exact),
 };
 
 }  // namespace

@@ -54,11 +54,8 @@ constexpr std::array rules = {
 // 2 x 3 tokens, 4 heads, d_k = 8, d_v = 5: 6 * 4 * 8 * 5 = 960 elements of work; 192 + 192 + 2 *
 // 120 elements of memory
 constexpr OpExample worked(std::string_view op, WideInt per_element, WideInt passes) {
-  return {.op = op,
-          .call = "bf16[2,3,4,8] bf16[2,3,4,8] bf16[2,3,4,5]",
-          .executed = passes * per_element * 960,
-          .model = passes * per_element * 960,
-          .bytes = passes * 1248};
+  return op_example(
+      op, "bf16[2,3,4,8] bf16[2,3,4,8] bf16[2,3,4,5]", passes * per_element * 960, passes * 1248);
 }
 
 constexpr std::array examples = {

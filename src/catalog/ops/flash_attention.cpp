@@ -60,28 +60,24 @@ constexpr std::array rules = {
                       .backward = true}>("aten::_cudnn_attention_backward"),
 };
 
-constexpr auto exact = AttentionPairs::exact;
-
 constexpr std::array examples = {
     causal("aten::_flash_attention_forward",
            "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - - - - - - -"),
-    windowed_or_from_first("aten::_flash_attention_forward",
-                           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - 1 0 - - - -"),
+    from_first("aten::_flash_attention_forward",
+               "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - 1 0 - - - -"),
     packed("aten::_flash_attention_forward",
            "bf16[7,4,8] bf16[7,2,8] bf16[7,2,6] [3] [3] 5 5 - 1 0 - - - - - - -"),
     // ten tokens in two sequences of at most five: both have five
-    OpExample{.op = "aten::_flash_attention_forward",
-              .call = "bf16[10,4,8] bf16[10,2,8] bf16[10,2,6] [3] [3] 5 5 - 1 0 - - - - - - -",
-              .executed = 3360,
-              .model = 3360,
-              .bytes = 1680,
-              .pairs = exact},
-    OpExample{.op = "aten::_flash_attention_forward.quantized",
-              .call = "fp8[2,3,4,8] fp8[2,5,2,8] fp8[2,5,2,6] - - 3 5 - 1 0 [1] [1] [1] - - - - -",
-              .executed = 2688,
-              .model = 2688,
-              .bytes = 616,
-              .pairs = exact},
+    op_example("aten::_flash_attention_forward",
+               "bf16[10,4,8] bf16[10,2,8] bf16[10,2,6] [3] [3] 5 5 - 1 0 - - - - - - -",
+               3360,
+               1680,
+               AttentionPairs::exact),
+    op_example("aten::_flash_attention_forward.quantized",
+               "fp8[2,3,4,8] fp8[2,5,2,8] fp8[2,5,2,6] - - 3 5 - 1 0 [1] [1] [1] - - - - -",
+               2688,
+               616,
+               AttentionPairs::exact),
     causal("aten::_flash_attention_forward_no_dropout_inplace",
            "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - 3 5 - 1 0 - - - - - - -"),
     packed_backward("aten::_flash_attention_backward",
@@ -90,24 +86,19 @@ constexpr std::array examples = {
     // mask type 2: causal up to the last key; 1: from the first
     causal("aten::_efficient_attention_forward",
            "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 2 1 - - -"),
-    windowed_or_from_first("aten::_efficient_attention_forward",
-                           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 1 1 - - -"),
+    from_first("aten::_efficient_attention_forward",
+               "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 1 1 - - -"),
     // the same window of two keys, the query's own included
-    windowed_or_from_first("aten::_efficient_attention_forward",
-                           "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 2 1 - - 2"),
+    from_first("aten::_efficient_attention_forward",
+               "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - 2 1 - - 2"),
     causal_backward("aten::_efficient_attention_backward",
                     "bf16[2,3,4,6] bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - bf16[2,3,4,6] - - 3 "
                     "5 [2,4,3] - - - 2 0 - - - 0"),
-    windowed_or_from_first("aten::_cudnn_attention_forward",
-                           "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - - - 3 5 1 - 1 0 -"),
-    OpExample{.op = "aten::_cudnn_attention_backward",
-              .call = "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] "
-                      "[2,4,3] - - - - - 3 5 - "
-                      "1 -",
-              .executed = 3456,
-              .model = 2688,
-              .bytes = 2464,
-              .pairs = exact},
+    from_first("aten::_cudnn_attention_forward",
+               "bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] - - - 3 5 1 - 1 0 -"),
+    from_first_backward("aten::_cudnn_attention_backward",
+                        "bf16[2,4,3,6] bf16[2,4,3,8] bf16[2,2,5,8] bf16[2,2,5,6] bf16[2,4,3,6] "
+                        "[2,4,3] - - - - - 3 5 - 1 -"),
 };
 
 }  // namespace

@@ -194,12 +194,11 @@ constexpr std::array examples = {
     packed_backward("flashattn_hopper_cuda::bwd", uneven),
     causal("flash_attn.cute.interface::_flash_attn_fwd", even),
     // all 2 * 15 pairs at most: a program computes the mask
-    OpExample{.op = "flash_attn.cute.interface::_flash_attn_fwd",
-              .call = "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - - 0 - - 1",
-              .executed = 3360,
-              .model = 3360,
-              .bytes = 1232,
-              .pairs = AttentionPairs::unknown},
+    op_example("flash_attn.cute.interface::_flash_attn_fwd",
+               "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - - 0 - - 1",
+               3360,
+               1232,
+               AttentionPairs::unknown),
     causal_backward("flash_attn.cute.interface::_flash_attn_bwd", even),
 };
 

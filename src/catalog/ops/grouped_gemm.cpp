@@ -31,8 +31,7 @@ constexpr std::array rules = {
 
 // ten rows of three over five experts with four outputs: 2 * 10 * 3 * 4; 10 * 7 + 60 elements
 constexpr OpExample worked(std::string_view call) {
-  return {
-      .op = "grouped_gemm_backend::gmm", .call = call, .executed = 240, .model = 240, .bytes = 260};
+  return op_example("grouped_gemm_backend::gmm", call, 240, 260);
 }
 constexpr std::array examples = {
     worked("bf16[10,3] bf16[5,3,4] bf16[10,4] int32[5] 0 0"),

@@ -45,42 +45,23 @@ constexpr std::array rules = {
 
 constexpr std::array examples = {
     // ten rows of three over five experts with four outputs: 2 * 10 * 3 * 4; 30 + 60 + 40 elements
-    OpExample{.op = "aten::_grouped_mm",
-              .call = "bf16[10,3] bf16[5,3,4] int32[5] - -",
-              .executed = 240,
-              .model = 240,
-              .bytes = 260},
+    op_example("aten::_grouped_mm", "bf16[10,3] bf16[5,3,4] int32[5] - -", 240, 260),
     // ten columns over five: the gradient of the rows, transposed; 30 + 60 + 20
     // elements
-    OpExample{.op = "aten::_grouped_mm",
-              .call = "bf16[5,2,6] bf16[6,10] int32[5] - -",
-              .executed = 240,
-              .model = 240,
-              .bytes = 280},
+    op_example("aten::_grouped_mm", "bf16[5,2,6] bf16[6,10] int32[5] - -", 240, 280),
     // ten terms over five: the gradient of the experts' weights; 30 + 40 + 5 * 12 elements
-    OpExample{.op = "aten::_grouped_mm",
-              .call = "bf16[3,10] bf16[10,4] int32[5] - -",
-              .executed = 240,
-              .model = 240,
-              .bytes = 260},
-    OpExample{.op = "aten::_grouped_mm",
-              .call = "bf16[5,2,3] bf16[5,3,4] - - -",
-              .executed = 240,
-              .model = 240,
-              .bytes = 260},
+    op_example("aten::_grouped_mm", "bf16[3,10] bf16[10,4] int32[5] - -", 240, 260),
+    op_example("aten::_grouped_mm", "bf16[5,2,3] bf16[5,3,4] - - -", 240, 260),
     // 30 + 60 elements of one byte and 40 of two
-    OpExample{.op = "aten::_scaled_grouped_mm",
-              .call = "fp8[10,3] fp8[5,3,4] [10] [5,4] int32[5] -> bf16[10,4]",
-              .executed = 240,
-              .model = 240,
-              .bytes = 170},
+    op_example("aten::_scaled_grouped_mm",
+               "fp8[10,3] fp8[5,3,4] [10] [5,4] int32[5] -> bf16[10,4]",
+               240,
+               170),
     // 2 * 10 * 32 * 4; (320 + 640) / 2 bytes and 40 elements of two
-    OpExample{
-        .op = "aten::_scaled_grouped_mm_v2",
-        .call = "fp4[10,16] fp4[5,16,4] {[10]} (0) (0) {[5,4]} (0) (0) int32[5] -> bf16[10,4]",
-        .executed = 2560,
-        .model = 2560,
-        .bytes = 560},
+    op_example("aten::_scaled_grouped_mm_v2",
+               "fp4[10,16] fp4[5,16,4] {[10]} (0) (0) {[5,4]} (0) (0) int32[5] -> bf16[10,4]",
+               2560,
+               560),
 };
 
 }  // namespace

@@ -105,37 +105,37 @@ constexpr std::array rules = {
 };
 
 constexpr OpExample int8(std::string_view op, std::string_view call) {
-  return worked(op, call, 2592, 360);
+  return op_example(op, call, 2592, 360);
 }
 
 constexpr std::array examples = {
     // no groups: 8 x 4 x 3 x 3 weights, 3 x 3 outputs; 144 + 288 + 72 elements
-    worked("aten::_slow_conv2d_forward", "[1,4,6,6] [8,4,3,3] (3,3) - (2,2) (1,1)", 5184, 2016),
-    worked("aten::_slow_conv2d_backward",
-           "[1,8,3,3] [1,4,6,6] [8,4,3,3] (3,3) (2,2) (1,1) (1,1,0)",
-           10368,
-           4032),
+    op_example("aten::_slow_conv2d_forward", "[1,4,6,6] [8,4,3,3] (3,3) - (2,2) (1,1)", 5184, 2016),
+    op_example("aten::_slow_conv2d_backward",
+               "[1,8,3,3] [1,4,6,6] [8,4,3,3] (3,3) (2,2) (1,1) (1,1,0)",
+               10368,
+               4032),
     // kernels of 1 x 3 x 3 on one frame are the same
-    worked("aten::slow_conv3d_forward",
-           "[1,4,1,6,6] [8,4,1,3,3] (1,3,3) - (1,2,2) (0,1,1)",
-           5184,
-           2016),
+    op_example("aten::slow_conv3d_forward",
+               "[1,4,1,6,6] [8,4,1,3,3] (1,3,3) - (1,2,2) (0,1,1)",
+               5184,
+               2016),
     // a reach of five leaves 2 x 2 outputs: 2 * 4 * 288 FLOPs; 144 + 288 + 32 elements
-    worked(
+    op_example(
         "aten::slow_conv_dilated2d", "[1,4,6,6] [8,4,3,3] (3,3) - (2,2) (1,1) (2,2)", 2304, 1856),
-    worked("aten::slow_conv_dilated3d",
-           "[1,4,1,6,6] [8,4,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (1,2,2)",
-           2304,
-           1856),
+    op_example("aten::slow_conv_dilated3d",
+               "[1,4,1,6,6] [8,4,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (1,2,2)",
+               2304,
+               1856),
     // each of the 36 inputs uses 4 x 8 x 3 x 3 weights; 144 + 288 + 1152 elements
-    worked("aten::slow_conv_transpose2d",
-           "[1,4,6,6] [4,8,3,3] (3,3) - (2,2) (1,1) (1,1) (1,1)",
-           20736,
-           6336),
-    worked("aten::slow_conv_transpose3d",
-           "[1,4,1,6,6] [4,8,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (0,1,1) (1,1,1)",
-           20736,
-           6336),
+    op_example("aten::slow_conv_transpose2d",
+               "[1,4,6,6] [4,8,3,3] (3,3) - (2,2) (1,1) (1,1) (1,1)",
+               20736,
+               6336),
+    op_example("aten::slow_conv_transpose3d",
+               "[1,4,1,6,6] [4,8,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (0,1,1) (1,1,1)",
+               20736,
+               6336),
     forward("aten::cudnn_convolution", "[1,4,6,6] [8,2,3,3] (1,1) (2,2) (1,1) 2 0 0 1"),
     forward("aten::cudnn_convolution_relu", "[1,4,6,6] [8,2,3,3] - (2,2) (1,1) (1,1) 2"),
     forward("aten::cudnn_convolution_add_relu",
@@ -157,14 +157,16 @@ constexpr std::array examples = {
     transposed_backward("aten::mps_convolution_transpose_backward",
                         "[1,4,6,6] [1,8,12,12] [4,4,3,3] (1,1) (1,1) (2,2) (1,1) 2 (1,1)"),
     // four groups of one channel: 4 x 3 x 3 weights, four output channels
-    worked("aten::_conv_depthwise2d", "[1,4,6,6] [4,1,3,3] (3,3) - (2,2) (1,1) (1,1)", 648, 864),
+    op_example(
+        "aten::_conv_depthwise2d", "[1,4,6,6] [4,1,3,3] (3,3) - (2,2) (1,1) (1,1)", 648, 864),
     // kernels of 1 x 3 x 3 on one frame are the same
-    worked("aten::conv_depthwise3d",
-           "[1,4,1,6,6] [4,1,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (1,1,1)",
-           648,
-           864),
+    op_example("aten::conv_depthwise3d",
+               "[1,4,1,6,6] [4,1,1,3,3] (1,3,3) - (1,2,2) (0,1,1) (1,1,1)",
+               648,
+               864),
     // no groups: 8 x 4 x 3 x 3 weights
-    worked("aten::_nnpack_spatial_convolution", "[1,4,6,6] [8,4,3,3] - (1,1) (2,2)", 5184, 2016),
+    op_example(
+        "aten::_nnpack_spatial_convolution", "[1,4,6,6] [8,4,3,3] - (1,1) (2,2)", 5184, 2016),
     forward("mkldnn::_convolution_pointwise", "[1,4,6,6] [8,2,3,3] - (1,1) (2,2) (1,1) 2 - - -"),
     forward("mkldnn::_convolution_pointwise.binary",
             "[1,4,6,6] [1,8,3,3] [8,2,3,3] - (1,1) (2,2) (1,1) 2 - - - - -"),
@@ -174,10 +176,10 @@ constexpr std::array examples = {
                "[1,4,6,6] [4,4,3,3] - (1,1) (1,1) (2,2) (1,1) 2 - - -"),
     // one byte an element; weights with a dimension for the groups; one dimension of 36 has 18
     // outputs
-    worked("onednn::qconv1d_pointwise",
-           "int8[1,4,36] - 0 int8[8,2,3] [8] [8] - (2) (1) (1) 2 - 0 - - - -",
-           1728,
-           336),
+    op_example("onednn::qconv1d_pointwise",
+               "int8[1,4,36] - 0 int8[8,2,3] [8] [8] - (2) (1) (1) 2 - 0 - - - -",
+               1728,
+               336),
     int8("onednn::qconv2d_pointwise",
          "int8[1,4,6,6] - 0 int8[2,4,2,3,3] [8] [8] - (2,2) (1,1) (1,1) 2 - 0 - - - -"),
     int8("onednn::qconv2d_pointwise.binary",

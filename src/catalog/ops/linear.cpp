@@ -53,26 +53,18 @@ constexpr std::array rules = {
 
 // Six rows of three, four outputs: 2 * 6 * 3 * 4 = 144 FLOPs, 18 + 12 + 24 elements.
 constexpr OpExample once(std::string_view op, std::string_view call) {
-  return {.op = op, .call = call, .executed = 144, .model = 144, .bytes = 216};
+  return op_example(op, call, 144, 216);
 }
 
 constexpr std::array examples = {
     once("aten::linear", "[2,3,3] [4,3] [4]"),
-    OpExample{.op = "aten::linear_backward",
-              .call = "[2,3,3] [2,3,4] [4,3] (1,1,1)",
-              .executed = 288,
-              .model = 288,
-              .bytes = 432},
+    op_example("aten::linear_backward", "[2,3,3] [2,3,4] [4,3] (1,1,1)", 288, 432),
     once("aten::linear_backward", "[2,3,3] [2,3,4] [4,3] (0,1,1)"),
     once("aten::mkldnn_linear", "[2,3,3] [4,3] -"),
     once("aten::mkldnn_linear_backward", "[2,3,3] [2,3,4] [4,3] (1,0,1)"),
     once("aten::mkldnn_linear_backward_input", "(2,3,3) [2,3,4] [4,3]"),
     once("aten::mkldnn_linear_backward_weights", "[2,3,4] [2,3,3] [4,3] 1"),
-    OpExample{.op = "mkldnn::_linear_pointwise",
-              .call = "bf16[2,3,3] bf16[4,3] - - - -",
-              .executed = 144,
-              .model = 144,
-              .bytes = 108},
+    op_example("mkldnn::_linear_pointwise", "bf16[2,3,3] bf16[4,3] - - - -", 144, 108),
     once("mkldnn::_linear_pointwise.binary", "[2,3,3] [2,3,4] [4,3] - -"),
     once("mkl::_mkl_linear", "[2,3,3] [99] [4,3] - 6"),
 };

@@ -43,17 +43,15 @@ constexpr std::array rules = {
 // 2 x 3 tokens, 4 heads of 8, one group of state 16: 7 * 6 * 32 * 16 FLOPs; 2 * (192 + 96)
 // elements.
 constexpr std::array examples = {
-    OpExample{.op = "mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_fwd",
-              .call = "bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] 256",
-              .executed = 21504,
-              .model = 21504,
-              .bytes = 1152},
-    OpExample{.op = "mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_bwd",
-              .call = "bf16[2,3,4,8] bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] "
-                      "bf16[2,3,4,8] 256",
-              .executed = 43008,
-              .model = 43008,
-              .bytes = 2304},
+    op_example("mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_fwd",
+               "bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] 256",
+               21504,
+               1152),
+    op_example("mamba_ssm.ops.triton.ssd_combined::_mamba_chunk_scan_combined_bwd",
+               "bf16[2,3,4,8] bf16[2,3,4,8] [2,3,4] [4] bf16[2,3,1,16] bf16[2,3,1,16] "
+               "bf16[2,3,4,8] 256",
+               43008,
+               2304),
 };
 
 }  // namespace

@@ -98,33 +98,26 @@ constexpr std::array rules = {
     OpRule{.name = "aten::_foreach_mm", .flop_cost = for_each},
 };
 
-constexpr OpExample worked(std::string_view op,
-                           std::string_view call,
-                           WideInt flops,
-                           WideInt bytes) {
-  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = bytes};
-}
-
 constexpr std::array examples = {
     // 2 x 4 outputs of three multiply-adds; 6 + 12 + 8 elements of 4 bytes
-    worked("aten::mm", "[2,3] [3,4]", 48, 104),
-    worked("aten::addmm", "[4] bf16[2,3] bf16[3,4]", 48, 52),
-    worked("aten::_addmm_activation", "[4] [2,3] [3,4]", 48, 104),
+    op_example("aten::mm", "[2,3] [3,4]", 48, 104),
+    op_example("aten::addmm", "[4] bf16[2,3] bf16[3,4]", 48, 52),
+    op_example("aten::_addmm_activation", "[4] [2,3] [3,4]", 48, 104),
     // five of them
-    worked("aten::bmm", "[5,2,3] [5,3,4]", 240, 520),
-    worked("aten::baddbmm", "[5,2,4] [5,2,3] [5,3,4]", 240, 520),
+    op_example("aten::bmm", "[5,2,3] [5,3,4]", 240, 520),
+    op_example("aten::baddbmm", "[5,2,4] [5,2,3] [5,3,4]", 240, 520),
     // the same matmuls, but one [2, 4] result
-    worked("aten::addbmm", "[2,4] [5,2,3] [5,3,4]", 240, 392),
+    op_example("aten::addbmm", "[2,4] [5,2,3] [5,3,4]", 240, 392),
     // 2 outputs of three multiply-adds; 6 + 3 + 2 elements
-    worked("aten::mv", "[2,3] [3]", 12, 44),
-    worked("aten::addmv", "[2] [2,3] [3]", 12, 44),
-    worked("aten::dot", "[7] [7]", 14, 60),
+    op_example("aten::mv", "[2,3] [3]", 12, 44),
+    op_example("aten::addmv", "[2] [2,3] [3]", 12, 44),
+    op_example("aten::dot", "[7] [7]", 14, 60),
     // a complex multiply-add is four real ones; an element has 8 bytes
-    worked("aten::vdot", "complex[7] complex[7]", 56, 120),
+    op_example("aten::vdot", "complex[7] complex[7]", 56, 120),
     // 5 x 6 matmuls of [2, 3] x [3, 4]
-    worked("aten::matmul", "[5,1,2,3] [6,3,4]", 1440, 3120),
-    worked("aten::matmul_backward", "[2,4] [2,3] [3,4] (1,1)", 96, 208),
-    worked("aten::_foreach_mm", "{[2,3] [1,1]} {[3,4] [1,9]}", 66, 180),
+    op_example("aten::matmul", "[5,1,2,3] [6,3,4]", 1440, 3120),
+    op_example("aten::matmul_backward", "[2,4] [2,3] [3,4] (1,1)", 96, 208),
+    op_example("aten::_foreach_mm", "{[2,3] [1,1]} {[3,4] [1,9]}", 66, 180),
 };
 
 }  // namespace

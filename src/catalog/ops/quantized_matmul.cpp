@@ -100,7 +100,7 @@ constexpr std::array rules = {
 // Two rows of 32, eight outputs: 2 * 2 * 32 * 8 = 1024 FLOPs.
 // Elements: 64 of input, 256 of weight, 16 of output.
 constexpr OpExample worked(std::string_view op, std::string_view call, WideInt bytes) {
-  return {.op = op, .call = call, .executed = 1024, .model = 1024, .bytes = bytes};
+  return op_example(op, call, 1024, bytes);
 }
 
 constexpr std::array examples = {

@@ -164,7 +164,7 @@ constexpr OpExample worked(std::string_view op,
                            std::string_view call,
                            WideInt flops,
                            WideInt elements) {
-  return {.op = op, .call = call, .executed = flops, .model = flops, .bytes = 4 * elements};
+  return op_example(op, call, flops, 4 * elements);
 }
 constexpr OpExample lstm(std::string_view op, std::string_view call) {
   return worked(op, call, 2240, 182);

@@ -2,7 +2,6 @@
 //
 // Matmuls with a factor that keeps two of every four elements.  Only kept elements count; to
 // compare with a peak that counts all elements, select the sparse peak and double the FLOPs.
-//
 #include "matmul_cost.h"
 
 #include <array>
@@ -53,7 +52,7 @@ constexpr std::array rules = {
 
 // Half of a 2 x 8 matrix times 8 x 3: 2 * 8 * 3 FLOPs; 8 + 24 + 6 elements.
 constexpr OpExample worked(std::string_view op, std::string_view call) {
-  return {.op = op, .call = call, .executed = 48, .model = 48, .bytes = 76};
+  return op_example(op, call, 48, 76);
 }
 
 constexpr std::array examples = {

@@ -66,17 +66,9 @@ constexpr std::array examples = {
     // bilinear on 5 rows of 2 and 3 inputs with 4 outputs, dimensions (row, output, first, second):
     // 5 x 4 x 2 x 3 multiply-adds with the weight, 5 x 4 x 3 with the second input; 10 + 24 + 15 +
     // 20 elements
-    OpExample{.op = "aten::_trilinear",
-              .call = "[5,2] [4,2,3] [5,3] (1,3) (0) (1,2) (2,3) 1",
-              .executed = 360,
-              .model = 360,
-              .bytes = 276},
+    op_example("aten::_trilinear", "[5,2] [4,2,3] [5,3] (1,3) (0) (1,2) (2,3) 1", 360, 276),
     // the gradient of its weight: 5 x 4 x 2 elementwise, then 5 x 4 x 2 x 3 summed over rows
-    OpExample{.op = "aten::_trilinear",
-              .call = "[5,2] [5,4] [5,3] (1,3) (2,3) (1,2) (0) 1",
-              .executed = 240,
-              .model = 240,
-              .bytes = 276},
+    op_example("aten::_trilinear", "[5,2] [5,4] [5,3] (1,3) (2,3) (1,2) (0) 1", 240, 276),
 };
 
 }  // namespace

@@ -67,7 +67,6 @@ std::vector<std::string> own_words(const Device& device) {
 }
 
 /// The word that a name must contain: the first with a digit ("a100", "4090"), else the first.
-///
 std::string model_word(const Device& device) {
   const std::vector<std::string> words = device_words(device.name);
   const auto numbered = std::find_if(words.begin(), words.end(), [](const std::string& word) {
@@ -134,7 +133,6 @@ Error ambiguous(std::string_view name, const std::vector<const Device*>& fitting
 }
 
 /// Devices of the same model ("H100 64GB HBM2e", "Ascend 910B"), else similar spellings ("H10O").
-///
 std::string hint(const DeviceKey& key,
                  const std::vector<std::string>& words,
                  std::span<const Device> among) {

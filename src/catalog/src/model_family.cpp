@@ -10,8 +10,7 @@ namespace {
 
 const ModelFamily* find_family(std::string_view type) {
   for (const ModelFamily* family : model_families()) {
-    if (std::find(family->types.begin(), family->types.end(), type) != family->types.end())
-      return family;
+    if (has_word(family->types, type)) return family;
   }
   return nullptr;
 }

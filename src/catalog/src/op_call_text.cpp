@@ -3,8 +3,6 @@
 #include <flopmeter/core/text.h>
 
 #include <optional>
-#include <string>
-#include <utility>
 
 namespace flopmeter {
 namespace {

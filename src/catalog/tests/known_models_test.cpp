@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Known models against published numbers: parameters and FLOPs per sequence, to the integer.
-//
 #include <flopmeter/catalog/cost_model.h>
 #include <flopmeter/catalog/model_family.h>
 

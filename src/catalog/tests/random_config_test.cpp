@@ -20,7 +20,7 @@ using Sizes = std::map<std::string, std::int64_t>;
 
 std::string type_of(const ModelFamily& family) {
   const std::string_view type = family.random_config.type;
-  return std::string{type.empty() ? family.types.front() : type};
+  return std::string{type.empty() ? family.types.substr(0, family.types.find(' ')) : type};
 }
 
 class Draw {

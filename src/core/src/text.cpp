@@ -207,6 +207,15 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return text + "?";
 }
 
+bool has_word(std::string_view words, std::string_view word) {
+  for (std::size_t begin = 0; begin < words.size();) {
+    const std::size_t end = std::min(words.find(' ', begin), words.size());
+    if (words.substr(begin, end - begin) == word) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
 bool glob_match(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;
   std::size_t n = 0;

@@ -78,6 +78,14 @@ TEST(Text, nearest_suggests_small_slips_only) {
   EXPECT_EQ(did_you_mean("llama-3-8", known).substr(0, 25), "; did you mean llama-3-8b");
 }
 
+TEST(Text, has_word_matches_whole_words_only) {
+  EXPECT_TRUE(has_word("gpt2 GPT2LMHeadModel", "gpt2"));
+  EXPECT_TRUE(has_word("gpt2 GPT2LMHeadModel", "GPT2LMHeadModel"));
+  EXPECT_FALSE(has_word("gpt2 GPT2LMHeadModel", "GPT2"));
+  EXPECT_FALSE(has_word("gpt2 GPT2LMHeadModel", "gpt2 GPT2LMHeadModel"));
+  EXPECT_FALSE(has_word("gpt2 GPT2LMHeadModel", ""));
+}
+
 TEST(Text, glob_match_knows_star_question_and_ranges) {
   EXPECT_TRUE(glob_match("visual.*", "visual.blocks.0.attn.qkv"));
   EXPECT_TRUE(glob_match("*.layers.[0-3].*", "model.layers.2.mlp"));

@@ -25,9 +25,9 @@ constexpr std::int64_t longest_byte_ns = 2;
 constexpr std::int64_t between_copies_ns = 100'000;
 
 /// Sums over the intervals between timed marks of one stream.
-class Sums {
+class StreamTotals {
  public:
-  Sums(std::int64_t stream, std::int64_t least_lag_ns, CopyTimes& copies) noexcept
+  StreamTotals(std::int64_t stream, std::int64_t least_lag_ns, CopyTimes& copies) noexcept
       : stream_(stream), least_lag_ns_(least_lag_ns), copies_(copies) {}
 
   void add(const DeviceMark& mark) noexcept {
@@ -260,7 +260,7 @@ std::optional<DeviceTimes> device_times(std::span<const DeviceMark> marks,
   if (last.device_ns < first.device_ns) return std::nullopt;
   DeviceTimes times;
   times.step = seconds(last.device_ns - first.device_ns);
-  Sums sums{first.stream, least_lag_ns, copies};
+  StreamTotals sums{first.stream, least_lag_ns, copies};
   for (const DeviceMark& mark : marks) sums.add(mark);
   sums.write(times, last);
   return times;

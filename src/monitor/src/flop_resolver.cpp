@@ -80,6 +80,16 @@ void clear_flops(StepRecord& record) {
   record.flops_source = FlopsProvenance::none;
 }
 
+/// The FLOPs came with the batch: a count of less than half of them missed some work.
+void check_stated_flops(StepRecord& record) {
+  const bool lacks = lacks_work(record);
+  if (!lacks && 2 * record.counted_flops->value >= record.model_flops->value) return;
+  record.hardware_flops.reset();
+  record.hardware_flops_by_dtype = {};
+  record.recompute_flops.reset();
+  if (!lacks) record.flops_note = hidden_kernels;
+}
+
 }  // namespace
 
 std::optional<FlopEstimate> FlopResolver::estimate(const Slot& slot) {
@@ -221,14 +231,7 @@ void FlopResolver::choose(Slot& slot) {
   }
   if (record.flops_source == FlopsProvenance::framework ||
       record.flops_source == FlopsProvenance::estimate) {  // they came with the batch
-    const bool too_low =
-        slot.counted && 2 * record.counted_flops->value < record.model_flops->value;
-    if (too_low || (slot.counted && lacks_work(record))) {
-      record.hardware_flops.reset();
-      record.hardware_flops_by_dtype = {};
-      record.recompute_flops.reset();
-      if (!lacks_work(record)) record.flops_note = hidden_kernels;
-    }
+    if (slot.counted) check_stated_flops(record);
     return;
   }
   // The cost of training does not apply to a record without training.
@@ -243,9 +246,19 @@ void FlopResolver::choose(Slot& slot) {
         *slot.counter_flops * counter_factor_ / record.step_seconds.value;
   if (estimated && model_flops_ == ModelFlops::estimate) {
     use_estimate(slot, *estimated);
-    return;
+  } else if (slot.counted) {
+    use_count(slot, estimated, trains);
+  } else {
+    use_mode(slot, estimated, trains);
   }
-  if (slot.counted && lacks_work(record)) {
+}
+
+/// Unless the count shows less work than a step has.
+void FlopResolver::use_count(Slot& slot,
+                             const std::optional<FlopEstimate>& estimated,
+                             bool trains) {
+  StepRecord& record = slot.record;
+  if (lacks_work(record)) {
     record.counted_flops = record.model_flops;
     record.bounded_flops.reset();
     if (estimated) {
@@ -255,19 +268,21 @@ void FlopResolver::choose(Slot& slot) {
     }
     return;
   }
-  if (slot.counted) {
-    if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
-      record.counted_flops = record.model_flops;
-      set_flops(record, *estimated, FlopsProvenance::estimate);
-      record.flops_note = hidden_kernels;
-      return;
-    }
-    if (estimated && trains) leave_out_masked_work(record, *estimated);
-    if (trains) learn(slot, estimated);
-    if (options_.mode == Mode::hybrid && record.flops_note.empty())
-      record.flops_note = counter_reason_;
+  if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
+    record.counted_flops = record.model_flops;
+    set_flops(record, *estimated, FlopsProvenance::estimate);
+    record.flops_note = hidden_kernels;
     return;
   }
+  if (estimated && trains) leave_out_masked_work(record, *estimated);
+  if (trains) learn(slot, estimated);
+  if (options_.mode == Mode::hybrid && record.flops_note.empty())
+    record.flops_note = counter_reason_;
+}
+
+/// A step that was not counted.
+void FlopResolver::use_mode(Slot& slot, const std::optional<FlopEstimate>& estimated, bool trains) {
+  StepRecord& record = slot.record;
   switch (options_.mode) {
     case Mode::estimate:
       if (estimated) set_flops(record, *estimated, FlopsProvenance::estimate);
@@ -279,16 +294,10 @@ void FlopResolver::choose(Slot& slot) {
       break;
     case Mode::hybrid:
       if (slot.counter_flops) {
-        // A counter sees what ran: the numerator of HFU, not of MFU.
-        const auto flops =
-            static_cast<std::uint64_t>(std::max(0.0, *slot.counter_flops * counter_factor_));
-        record.hardware_flops = Flops{static_cast<WideInt>(flops)};
-        record.hardware_flops_by_dtype[static_cast<std::size_t>(counter_dtype_)] = flops;
-        record.flops_source = FlopsProvenance::hardware;
-        record.calibration_error = counter_factor_ - 1;
-        break;
+        use_counters(record, *slot.counter_flops);
+      } else {
+        record.flops_note = counter_reason_;
       }
-      record.flops_note = counter_reason_;
       break;
     case Mode::profiler:
       break;
@@ -297,6 +306,15 @@ void FlopResolver::choose(Slot& slot) {
       options_.mode == Mode::automatic) {
     set_flops(record, *estimated, FlopsProvenance::estimate);
   }
+}
+
+/// A counter sees what ran: the numerator of HFU, not of MFU.
+void FlopResolver::use_counters(StepRecord& record, double counted) const {
+  const auto flops = static_cast<std::uint64_t>(std::max(0.0, counted * counter_factor_));
+  record.hardware_flops = Flops{static_cast<WideInt>(flops)};
+  record.hardware_flops_by_dtype[static_cast<std::size_t>(counter_dtype_)] = flops;
+  record.flops_source = FlopsProvenance::hardware;
+  record.calibration_error = counter_factor_ - 1;
 }
 
 }  // namespace flopmeter

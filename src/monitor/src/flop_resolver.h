@@ -54,6 +54,9 @@ class FlopResolver {
   void leave_out_masked_work(StepRecord& record, const FlopEstimate& estimated) const;
   void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
   void use_estimate(Slot& slot, FlopEstimate estimated);
+  void use_count(Slot& slot, const std::optional<FlopEstimate>& estimated, bool trains);
+  void use_mode(Slot& slot, const std::optional<FlopEstimate>& estimated, bool trains);
+  void use_counters(StepRecord& record, double counted) const;
   void calibrated(Slot& slot, const std::optional<FlopEstimate>& estimated);
 
   Options options_;

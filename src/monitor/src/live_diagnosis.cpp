@@ -13,7 +13,7 @@ constexpr std::size_t most_steps = 300;
 constexpr std::size_t least_steps = 20;
 constexpr std::size_t most_profiles = 4;
 constexpr std::int64_t warming_up = 3;  // first steps of a process
-constexpr std::int64_t look_interval_ns = 10'000'000'000;
+constexpr std::int64_t evaluation_interval_ns = 10'000'000'000;
 
 }  // namespace
 
@@ -54,10 +54,10 @@ std::vector<Finding> LiveDiagnosis::find(std::vector<StepRecord> steps,
   return diagnosis ? std::move((*diagnosis).findings) : std::vector<Finding>{};
 }
 
-std::optional<std::vector<Finding>> LiveDiagnosis::look(std::int64_t now_ns) {
-  if (looked_ns_ == 0) looked_ns_ = now_ns;
-  if (now_ns - looked_ns_ < look_interval_ns) return std::nullopt;
-  looked_ns_ = now_ns;
+std::optional<std::vector<Finding>> LiveDiagnosis::evaluate(std::int64_t now_ns) {
+  if (evaluated_ns_ == 0) evaluated_ns_ = now_ns;
+  if (now_ns - evaluated_ns_ < evaluation_interval_ns) return std::nullopt;
+  evaluated_ns_ = now_ns;
   auto found = newest_findings();
   std::vector<std::string> rules;
   rules.reserve(found.size());

@@ -20,7 +20,7 @@ class LiveDiagnosis {
   void add(OpProfile profile);
 
   /// Rate-limited: findings that changed and held for two evaluations.
-  std::optional<std::vector<Finding>> look(std::int64_t now_ns);
+  std::optional<std::vector<Finding>> evaluate(std::int64_t now_ns);
   /// Findings of all steps, as `flopmeter diagnose` has them.
   [[nodiscard]] std::vector<Finding> findings() const;
 
@@ -35,7 +35,7 @@ class LiveDiagnosis {
   StepTotals totals_;  ///< of all steps
   std::deque<StepRecord> steps_;
   std::deque<OpProfile> profiles_;
-  std::int64_t looked_ns_ = 0;
+  std::int64_t evaluated_ns_ = 0;
   std::vector<std::string> seen_;  ///< rules of the previous evaluation
   std::vector<std::string> reported_;
 };

@@ -7,7 +7,7 @@ namespace flopmeter {
 namespace {
 
 constexpr int cost_window = 32;  // steps whose cost is averaged before the budget is applied
-constexpr std::int64_t most_stretch = 1 << 20;
+constexpr std::int64_t longest_bucket = 1 << 20;
 
 }  // namespace
 
@@ -107,7 +107,7 @@ void MeasurePlan::counted(std::int64_t process_step,
     return;
   }
   const auto steps = static_cast<double>(std::max<std::int64_t>(period(), 1));
-  if (cost_share_ / steps > options_.overhead_budget && bucket_ < most_stretch) bucket_ *= 2;
+  if (cost_share_ / steps > options_.overhead_budget && bucket_ < longest_bucket) bucket_ *= 2;
 }
 
 }  // namespace flopmeter

@@ -73,9 +73,6 @@ void Monitor::begin_phase(Phase phase) noexcept {
 void Monitor::end_phase(Phase phase) noexcept {
   if (session_->alive()) session_->tracker().end_phase(phase);
 }
-void Monitor::tag_step(StepTag tag) noexcept {
-  if (session_->alive()) session_->tracker().tag_step(tag);
-}
 std::string_view Monitor::set_stage(std::string_view stage) {
   if (!session_->alive()) return {};
   return session_->tracker().set_stage(stage.empty() ? stage : static_text(stage));

@@ -209,7 +209,7 @@ void Monitor::Session::store_profile() {
 }
 
 void Monitor::Session::report_findings(std::int64_t now_ns) {
-  if (const auto findings = diagnosis_.look(now_ns)) sinks_.found(*findings, now_ns);
+  if (const auto findings = diagnosis_.evaluate(now_ns)) sinks_.found(*findings, now_ns);
 }
 
 void Monitor::Session::warn_about_missing_peak(const StepRecord& record) {
@@ -307,7 +307,7 @@ void Monitor::Session::run() noexcept {
       sinks_.flush(now);
     }
     std::unique_lock lock{mutex_};
-    wake_.wait_for(lock, busy ? busy_interval : poll_interval, [this] { return is_called(); });
+    wake_.wait_for(lock, busy ? busy_interval : poll_interval, [this] { return must_wake(); });
     stop = stopping_;
   }
   if_possible([&] { hardware_.poll(monotonic_nanoseconds(), true); });

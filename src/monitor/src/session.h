@@ -39,7 +39,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   void flush() {
     {
       const std::lock_guard lock{mutex_};
-      hurried_ = true;
+      flush_requested_ = true;
     }
     wake_.notify_all();
   }
@@ -68,7 +68,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
   /// Keeps a message for status() and shows it.
   void note(std::string_view text) noexcept;
   /// Whether the thread must wake up early; call with the lock.
-  bool is_called() { return std::exchange(hurried_, false) || stopping_; }
+  bool must_wake() { return std::exchange(flush_requested_, false) || stopping_; }
 
   Options options_;
   Connections connections_;
@@ -103,7 +103,7 @@ class Monitor::Session : public std::enable_shared_from_this<Session> {
       mutex_;  ///< guards the members below; the training thread never takes it in a step
   std::condition_variable wake_;
   std::condition_variable done_;
-  bool hurried_ = false;
+  bool flush_requested_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
   std::vector<std::shared_ptr<Subscription>> subscriptions_;

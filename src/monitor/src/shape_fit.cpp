@@ -2,7 +2,6 @@
 #include "shape_fit.h"
 
 #include <cmath>
-#include <span>
 
 namespace flopmeter {
 namespace {

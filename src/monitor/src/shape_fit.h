@@ -12,7 +12,6 @@
 #include <flopmeter/core/flop_estimator.h>
 
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -200,7 +200,7 @@ void StepTracker::learn_from_forward(const StepEvent& event, StepReply& reply) n
                       (event.backward_begun != nullptr && event.backward_begun(event.context)));
   if (event.gradients && begun && !trained_) on_backward_without_optimizer(reply);
   if (state_ != State::open) {
-    unexpected_steps_ = foreign_steps_ = optimizer_steps_ = 0;
+    unexpected_steps_ = other_model_steps_ = optimizer_steps_ = 0;
     open(event.gradients ? described(event) : StepInput{});
     has_batch_ = event.gradients;
   } else if (event.gradients && (begun || !has_batch_)) {
@@ -234,7 +234,7 @@ void StepTracker::on_forward_end(const StepEvent& event) noexcept {
 /// model runs within a forward pass, which has opened the step.
 void StepTracker::on_replay() noexcept {
   if (!learns() || state_ == State::open || state_ == State::out_of_step) return;
-  unexpected_steps_ = foreign_steps_ = optimizer_steps_ = 0;
+  unexpected_steps_ = other_model_steps_ = optimizer_steps_ = 0;
   open({});
 }
 
@@ -279,10 +279,10 @@ void StepTracker::on_optimizer_end(const StepEvent& event, StepReply& reply) noe
 void StepTracker::on_unexpected_optimizer(bool owned, StepReply& reply) noexcept {
   ++expected_optimizer_steps_;
   ++unexpected_steps_;
-  if (!owned) ++foreign_steps_;
+  if (!owned) ++other_model_steps_;
   enter_pre_step();
   reply.model_lost =
-      unexpected_steps_ == most_unexpected_steps || foreign_steps_ == most_foreign_steps;
+      unexpected_steps_ == most_unexpected_steps || other_model_steps_ == most_other_model_steps;
 }
 
 void StepTracker::on_batch_begin(const StepEvent& event) noexcept {

@@ -58,7 +58,6 @@ class StepRecorder {
   [[nodiscard]] bool knows_batch() const noexcept { return has_batch_; }
   [[nodiscard]] static bool has_batch(const StepInput& input) noexcept;
 
-  void tag(StepTag tag) noexcept { now_.record.tag = tag; }
   void tag_out_of_step(Phase phase) noexcept;
   /// Counts the FLOPs of a record that is a generation.
   void count_generation() noexcept;

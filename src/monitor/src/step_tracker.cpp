@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace flopmeter {
@@ -365,10 +364,6 @@ void StepTracker::end_phase(Phase phase) noexcept {
     boundary(Boundary::phase);
   }
   release_if_idle();
-}
-
-void StepTracker::tag_step(StepTag tag) noexcept {
-  if (may_mark(false)) recorder_.tag(tag);
 }
 
 void StepTracker::finish() noexcept {

@@ -43,7 +43,6 @@ class StepTracker {
   void abandon_step() noexcept;
   void begin_phase(Phase phase) noexcept;
   void end_phase(Phase phase) noexcept;
-  void tag_step(StepTag tag) noexcept;
   /// `stage` must stay valid as long as the process.
   /// Returns the stage before.
   std::string_view set_stage(std::string_view stage) noexcept {
@@ -95,7 +94,7 @@ class StepTracker {
   /// Optimizer steps in a row without a forward pass of the model after which it is lost.
   static constexpr int most_unexpected_steps = 16;
   /// The same, of optimizers that have none of its parameters.
-  static constexpr int most_foreign_steps = 2;
+  static constexpr int most_other_model_steps = 2;
   /// Backward passes without any optimizer step after which each of them is a step.
   static constexpr int no_optimizer_after = 64;
 
@@ -196,7 +195,7 @@ class StepTracker {
   int optimizer_steps_ = 0;
   int expected_optimizer_steps_ = 0;  ///< 0: not learned yet
   int unexpected_steps_ = 0;
-  int foreign_steps_ = 0;
+  int other_model_steps_ = 0;
   int backwards_without_optimizer_ = 0;
 
   std::atomic<std::uintptr_t> training_thread_{0};

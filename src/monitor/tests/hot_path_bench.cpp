@@ -3,7 +3,7 @@
 // Cost of a step on the training thread: begin, six phase marks, end, with all file outputs on.
 // Prints percentiles; with the argument "negative" it prints nothing, for callgrind, which counts
 // one_step(), and strace, for which getppid() marks the begin and end of the steps.
-#include "support.h"
+#include "reliability.h"
 
 #include <unistd.h>
 
@@ -14,23 +14,13 @@
 using namespace flopmeter;
 
 [[gnu::noinline]] static void one_step(Monitor& monitor) {
-  monitor.begin_step({.samples = 8, .tokens = 8192});
-  for (const Phase phase : {Phase::data, Phase::forward, Phase::backward}) {
-    monitor.begin_phase(phase);
-    monitor.end_phase(phase);
-  }
-  monitor.end_step();
+  six_phases(monitor);
 }
 
 int main(int argc, char** argv) {
   const bool quiet_run = argc > 1 && std::strcmp(argv[1], "negative") == 0;
   TemporaryDirectory directory;
-  Options options = without_console(directory);
-  options.tensorboard = true;
-  options.csv = true;
-  options.breakdown = true;
-  options.sinks = {"training_log"};
-  auto monitor = Monitor::start(options);
+  auto monitor = Monitor::start(everything(directory));
   if (!monitor) return 1;
   const int steps = quiet_run ? 2000 : 20'000;
   std::vector<std::int64_t> times;

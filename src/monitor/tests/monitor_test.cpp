@@ -44,11 +44,8 @@ TEST(Monitor, nested_phases_sum_to_the_step_to_the_nanosecond) {
 
 TEST(Monitor, a_step_that_the_caller_timed_has_the_callers_time) {
   TemporaryDirectory directory;
-  HandClock::reset();
-  Connections connections;
-  connections.clock = HandClock::clock();
   {
-    auto monitor = Monitor::start(without_console(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), on_hand_clock());
     monitor->begin_phase(Phase::other);
     HandClock::advance(100);
     monitor->begin_step({.step = 1});
@@ -67,11 +64,8 @@ TEST(Monitor, a_step_that_the_caller_timed_has_the_callers_time) {
 
 TEST(Monitor, a_handmade_clock_gives_each_phase_its_own_time) {
   TemporaryDirectory directory;
-  HandClock::reset();
-  Connections connections;
-  connections.clock = HandClock::clock();
   {
-    auto monitor = Monitor::start(without_console(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), on_hand_clock());
     monitor->begin_phase(Phase::data);  // before the step: part of it
     HandClock::advance(5);
     monitor->end_phase(Phase::data);
@@ -131,11 +125,8 @@ TEST(Monitor, micro_batches_are_summed_and_tokens_come_from_lengths) {
 
 TEST(Monitor, steps_sum_to_wall_time_and_phases_to_the_step) {
   TemporaryDirectory directory;
-  HandClock::reset();
-  Connections connections;
-  connections.clock = HandClock::clock();
   {
-    auto monitor = Monitor::start(without_console(directory), std::move(connections));
+    auto monitor = Monitor::start(without_console(directory), on_hand_clock());
     for (int i = 0; i < 3; ++i) {
       monitor->begin_step();
       monitor->begin_phase(Phase::forward);
@@ -157,9 +148,7 @@ TEST(Monitor, steps_sum_to_wall_time_and_phases_to_the_step) {
 
 TEST(Monitor, tagged_steps_stay_out_of_the_averages) {
   TemporaryDirectory directory;
-  HandClock::reset();
-  Connections connections;
-  connections.clock = HandClock::clock();
+  Connections connections = on_hand_clock();
   connections.peaks.set(Dtype::bf16, {1e12});
   {
     auto monitor = Monitor::start(without_console(directory), std::move(connections));
@@ -184,9 +173,7 @@ TEST(Monitor, tagged_steps_stay_out_of_the_averages) {
 
 TEST(Monitor, a_clock_that_jumps_and_a_step_without_length_leave_sane_figures) {
   TemporaryDirectory directory;
-  HandClock::reset();
-  Connections connections;
-  connections.clock = HandClock::clock();
+  Connections connections = on_hand_clock();
   connections.peaks.set(Dtype::bf16, {1e12});
   {
     auto monitor = Monitor::start(without_console(directory), std::move(connections));
@@ -313,10 +300,8 @@ TEST(Monitor, subscribers_get_finished_records) {
 TEST(Monitor, a_restart_continues_the_goodput_of_the_directory) {
   TemporaryDirectory directory;
   const auto run = [&](std::int64_t first, std::int64_t last, std::int64_t unix_s) {
-    HandClock::reset(unix_s * 1'000'000'000);
-    Connections connections;
-    connections.clock = HandClock::clock();
-    auto monitor = Monitor::start(without_console(directory), std::move(connections));
+    auto monitor =
+        Monitor::start(without_console(directory), on_hand_clock(unix_s * 1'000'000'000));
     for (std::int64_t s = first; s <= last; ++s) {
       monitor->begin_step({.tokens = 1, .step = s});
       HandClock::advance(1'000'000'000);

@@ -27,6 +27,12 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
+Connections without_warnings() {
+  Connections connections;
+  connections.warn = [](const std::string&) {};
+  return connections;
+}
+
 /// Blocks as a stalled device does.
 class StalledSink final : public Sink {
  public:
@@ -38,9 +44,8 @@ class StalledSink final : public Sink {
 
 TEST(Outputs, a_write_that_never_returns_delays_nothing) {
   TemporaryDirectory directory;
-  Connections connections;
+  Connections connections = without_warnings();
   connections.sinks.push_back(std::make_unique<StalledSink>());
-  connections.warn = [](const std::string&) {};
   auto monitor = Monitor::start(without_console(directory), std::move(connections));
   for (int i = 0; i < 5000; ++i) six_phases(*monitor);
   EXPECT_GT(monitor->status().dropped, 1000U);
@@ -76,9 +81,7 @@ TEST(Outputs, a_fifo_whose_reader_sleeps_and_dies_ends_nothing) {
   const int reader = open(fifo.c_str(), O_RDONLY | O_NONBLOCK);  // never reads
   Options options = without_console(directory);
   options.sinks = {"jsonl:" + fifo};
-  Connections connections;
-  connections.warn = [](const std::string&) {};
-  auto monitor = Monitor::start(options, std::move(connections));
+  auto monitor = Monitor::start(options, without_warnings());
   for (int i = 0; i < 300; ++i) six_phases(*monitor);
   std::this_thread::sleep_for(50ms);
   close(reader);
@@ -141,10 +144,9 @@ class GatedSink final : public Sink {
 
 TEST(Outputs, steps_that_end_faster_than_records_are_written_share_records) {
   TemporaryDirectory directory;
-  Connections connections;
   const auto state = std::make_shared<GatedSink::State>();
+  Connections connections = without_warnings();
   connections.sinks.push_back(std::make_unique<GatedSink>(state));
-  connections.warn = [](const std::string&) {};
   auto monitor = Monitor::start(without_console(directory), std::move(connections));
   constexpr int steps = 1900;  // fewer than the ring holds
   for (int i = 0; i < steps; ++i) six_phases(*monitor);
@@ -231,9 +233,7 @@ TEST(Outputs, a_file_size_limit_ends_nothing) {
     alarm(20);
     const rlimit small{20'000, 20'000};
     setrlimit(RLIMIT_FSIZE, &small);  // writes beyond it would send SIGXFSZ
-    Connections connections;
-    connections.warn = [](const std::string&) {};
-    auto monitor = Monitor::start(everything(directory), std::move(connections));
+    auto monitor = Monitor::start(everything(directory), without_warnings());
     if (!monitor) _exit(2);
     for (int i = 0; i < 500; ++i) six_phases(*monitor);
     monitor->finish();
@@ -256,9 +256,7 @@ TEST(Outputs, no_descriptors_left_ends_nothing) {
     alarm(20);
     const rlimit few{4, 4};
     setrlimit(RLIMIT_NOFILE, &few);
-    Connections connections;
-    connections.warn = [](const std::string&) {};
-    auto monitor = Monitor::start(everything(directory), std::move(connections));
+    auto monitor = Monitor::start(everything(directory), without_warnings());
     if (!monitor) _exit(2);
     for (int i = 0; i < 100; ++i) six_phases(*monitor);
     monitor->finish();

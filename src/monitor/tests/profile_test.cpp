@@ -55,12 +55,10 @@ void train(const TemporaryDirectory& directory,
            int steps,
            int frequency,
            double slow = 0) {
-  HandClock::reset();
   Options options = without_console(directory);
   options.profile_frequency = frequency;
-  Connections connections;
+  Connections connections = on_hand_clock();
   connections.source = &source;
-  connections.clock = HandClock::clock();
   connections.peaks.set(Dtype::bf16, {1e9});
   auto monitor = Monitor::start(options, std::move(connections));
   ASSERT_TRUE(monitor);

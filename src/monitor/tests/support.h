@@ -63,4 +63,12 @@ struct HandClock {
   }
 };
 
+/// Connections to a HandClock that starts at `unix_ns`.
+inline Connections on_hand_clock(std::int64_t unix_ns = 1'700'000'000'000'000'000) {
+  HandClock::reset(unix_ns);
+  Connections connections;
+  connections.clock = HandClock::clock();
+  return connections;
+}
+
 }  // namespace flopmeter

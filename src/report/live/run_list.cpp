@@ -108,12 +108,12 @@ void RunList::follow() {
       for (const auto& [path, run] : runs_) runs.push_back(run.get());
     }
     for (ListedRun* run : runs) {
-      if (run->look_at > now_unix()) continue;
+      if (run->due > now_unix()) continue;
       for (bool more = true; more;) {  // one after the other: a run that is read takes most memory
         {
           const std::lock_guard lock{mutex_};
           if (stop_) return;
-          more = look(*run, now_unix());
+          more = advance(*run, now_unix());
         }
         // A mutex is not fair: lets those that wait for it have it.
         if (more) std::this_thread::sleep_for(std::chrono::microseconds{200});
@@ -125,7 +125,7 @@ void RunList::follow() {
 }
 
 /// Reads a slice of what is new; true if there is more.
-bool RunList::look(ListedRun& run, double now) {
+bool RunList::advance(ListedRun& run, double now) {
   const auto read = run.index.advance(slice_bytes);
   run.problem = read ? "" : read.error().message;
   if (read && *read) return true;
@@ -147,7 +147,7 @@ bool RunList::look(ListedRun& run, double now) {
     summarize(run, now);
   }
   const double interval = std::max(age / 60, 1e-3 * static_cast<double>(ranks));
-  run.look_at = now + std::clamp(interval, 0.5, longest_interval);
+  run.due = now + std::clamp(interval, 0.5, longest_interval);
   return false;
 }
 

@@ -40,7 +40,7 @@ struct ListedRun {
   std::int64_t version = -1;  ///< of the index when the summary was written
   bool was_written = false;   ///< a process has been seen that writes it
   double last_unix = 0;       ///< end of the newest step
-  double look_at = 0;         ///< when to look for changes again
+  double due = 0;             ///< when to look for changes again
 };
 
 /// Thread-safe.
@@ -70,7 +70,7 @@ class RunList {
   void follow();
   void scan();
   void list(const std::string& path, Folder& folder) const;
-  bool look(ListedRun& run, double now);
+  bool advance(ListedRun& run, double now);
   void summarize(ListedRun& run, double now);
 
   std::vector<std::string> roots_;

@@ -9,7 +9,7 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::int64_t looks_per_window = 64;
+constexpr std::int64_t evaluations_per_window = 64;
 constexpr std::size_t widest_window = 512;
 constexpr double least_share = 0.03;  ///< of the time; less is not worth a mark
 
@@ -24,20 +24,20 @@ FindingMarks::FindingMarks(Evidence about, std::size_t window)
 
 void FindingMarks::add(const StepRecord& record) {
   evidence_.steps.push_back(record);
-  if (evidence_.steps.size() >= window_) look();
+  if (evidence_.steps.size() >= window_) evaluate();
 }
 
 void FindingMarks::settle() {
-  if (evidence_.steps.size() >= window_ / 2) look();
+  if (evidence_.steps.size() >= window_ / 2) evaluate();
   // Assigning {} would keep the memory.
   evidence_.steps = std::vector<StepRecord>{};
   evidence_.profiles = std::vector<OpProfile>{};
   profiles_ = std::vector<OpProfile>{};
 }
 
-void FindingMarks::look() {
-  ++looks_;
-  if (looks_ % looks_per_window == 0) window_ = std::min(2 * window_, widest_window);
+void FindingMarks::evaluate() {
+  ++evaluations_;
+  if (evaluations_ % evaluations_per_window == 0) window_ = std::min(2 * window_, widest_window);
   const double begin = evidence_.steps.front().time_unix;
   const double end = evidence_.steps.back().time_unix;
   evidence_.profiles = profiles_;
@@ -49,13 +49,14 @@ void FindingMarks::look() {
     for (const Finding& finding : diagnosis->findings) {
       if (finding.share.value_or(0) < least_share) continue;
       std::size_t i = 0;
-      while (i < marks_.size() && (marks_[i].rule != finding.rule || seen_at_[i] + 1 != looks_))
+      while (i < marks_.size() &&
+             (marks_[i].rule != finding.rule || seen_at_[i] + 1 != evaluations_))
         ++i;
       if (i == marks_.size()) {
         marks_.push_back({.rule = finding.rule, .first_step = evidence_.steps.front().step});
         seen_at_.push_back(0);
       }
-      seen_at_[i] = looks_;
+      seen_at_[i] = evaluations_;
       marks_[i].last_step = evidence_.steps.back().step;
       if (*finding.share > marks_[i].share) {
         marks_[i].share = *finding.share;

@@ -25,7 +25,7 @@ struct FindingMark {
 /// Takes the records of one rank in order.
 class FindingMarks {
  public:
-  /// `about` gives peaks; `window` is how many steps are looked at together, more in a long run.
+  /// `about` gives peaks; `window` is the number of steps evaluated together, more in a long run.
   FindingMarks(Evidence about, std::size_t window);
 
   void add(const StepRecord& record);
@@ -37,14 +37,14 @@ class FindingMarks {
   [[nodiscard]] const std::vector<FindingMark>& marks() const { return marks_; }
 
  private:
-  void look();
+  void evaluate();
 
   Evidence evidence_;
   std::vector<OpProfile> profiles_;
   std::size_t window_;
   std::vector<FindingMark> marks_;
-  std::int64_t looks_ = 0;
-  std::vector<std::int64_t> seen_at_;  ///< by mark: the last look that found it
+  std::int64_t evaluations_ = 0;
+  std::vector<std::int64_t> seen_at_;  ///< by mark: the last evaluation that found it
 };
 
 }  // namespace flopmeter

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <flopmeter/core/text.h>
 #include <flopmeter/report/run_follower.h>
 #include <flopmeter/runstore/record_stream.h>
 
@@ -9,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
-#include <system_error>
 
 namespace flopmeter {
 namespace {
@@ -43,25 +40,14 @@ std::string read_part(const std::string& path, std::int64_t from, std::int64_t t
 
 /// Looks for new streams, if the directory has changed since it was last listed.
 Result<bool> RunFollower::list() {
-  struct stat info {};
-  if (stat(directory_.c_str(), &info) != 0)
-    return Error{ErrorCode::not_found,
-                 "cannot read the run directory " + printable(directory_) + ": " +
-                     std::generic_category().message(errno)};
-  const std::int64_t changed = info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec;
-  if (changed == listed_) return false;
-  auto run = open_run(directory_);
-  if (!run) return run.error();
-  run_ = *std::move(run);
-  // A file made in the same tick as the listing would leave the time as it is: look again then.
-  struct timespec now {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  listed_ = now.tv_sec - info.st_mtim.tv_sec > 2 ? changed : -1;
+  auto changed = listing_.refresh();
+  if (!changed || !*changed) return changed;
   bool news = false;
-  for (std::size_t i = 1; i < run_.files.size(); ++i) {
-    if (run_.files[i].rank == run_.files[i - 1].rank) totals_.is_cut = true;  // an earlier start
+  const std::vector<RankFile>& files = run().files;
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    if (files[i].rank == files[i - 1].rank) totals_.is_cut = true;  // an earlier start
   }
-  for (const RankFile& file : run_.files) {  // of one rank, the newest comes last
+  for (const RankFile& file : files) {  // of one rank, the newest comes last
     Stream& stream = streams_[file.rank];
     if (stream.path == file.path) continue;
     stream = {.path = file.path};

@@ -2,7 +2,6 @@
 #include "run_index.h"
 
 #include <flopmeter/analysis/run_evidence.h>
-#include <flopmeter/core/text.h>
 #include <flopmeter/runstore/profile_stream.h>
 #include <flopmeter/runstore/record_stream.h>
 #include <flopmeter/runstore/run_start.h>
@@ -10,10 +9,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <ctime>
 #include <map>
-#include <system_error>
 #include <utility>
 
 namespace flopmeter {
@@ -22,54 +18,43 @@ namespace {
 constexpr std::int64_t bytes_a_record = 1200;
 constexpr std::int64_t place_bytes = 1 << 20;  ///< between two places where reading can begin
 
-/// How many steps to look at together: a twentieth of the run, within what a look can use.
-std::size_t steps_a_look(std::int64_t bytes) {
+/// A twentieth of the run, within what an evaluation can use.
+std::size_t steps_per_evaluation(std::int64_t bytes) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(bytes / bytes_a_record / 20, 20, 512));
 }
 
 }  // namespace
 
 RunIndex::RunIndex(std::string directory, std::size_t most_buckets)
-    : directory_(std::move(directory)),
+    : listing_(std::move(directory)),
       most_buckets_(most_buckets),
       overview_(most_buckets),
-      comparison_(run_.metadata) {}
+      comparison_(run().metadata) {}
 
 /// Forgets what was read.
 void RunIndex::restart() {
   const std::int64_t version = version_;
-  *this = RunIndex{directory_, most_buckets_};
+  *this = RunIndex{listing_.directory(), most_buckets_};
   version_ = version + 1;
 }
 
 /// Looks for new streams, if the directory has changed since it was last listed.
 Result<void> RunIndex::list() {
-  struct stat info {};
-  if (stat(directory_.c_str(), &info) != 0)
-    return Error{ErrorCode::not_found,
-                 "cannot read the run directory " + printable(directory_) + ": " +
-                     std::generic_category().message(errno)};
-  const std::int64_t changed = info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec;
-  if (changed == listed_) return {};
-  auto run = open_run(directory_);
-  if (!run) return run.error();
   const bool first = streams_.empty();
-  run_ = *std::move(run);
-  // A file created in the same tick as the listing does not change the time: list again then.
-  struct timespec now {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  listed_ = now.tv_sec - info.st_mtim.tv_sec > 2 ? changed : -1;
+  const auto changed = listing_.refresh();
+  if (!changed) return changed.error();
+  if (!*changed) return {};
   std::map<std::string, Stream> known;
   for (Stream& stream : streams_) known.emplace(stream.file.path, std::move(stream));
   streams_.clear();
-  for (const RankFile& file : run_.files) {
+  for (const RankFile& file : run().files) {
     const auto found = known.find(file.path);
     streams_.push_back(found == known.end() ? Stream{.file = file} : std::move(found->second));
     if (found == known.end()) ++version_;
   }
   next_ = 0;
   if (!first || streams_.empty()) return {};
-  comparison_ = RankComparison{run_.metadata};
+  comparison_ = RankComparison{run().metadata};
   // Steps that a later start repeated; a start without a record is checked once it has one.
   for (std::size_t i = streams_.size(); i-- > 1;) {
     if (streams_[i].file.rank != streams_[i - 1].file.rank) continue;
@@ -79,13 +64,13 @@ Result<void> RunIndex::list() {
                  record ? record->step : std::numeric_limits<std::int64_t>::max());
   }
   Evidence about;
-  about.peaks = run_.metadata.peaks;
-  about.processors = run_.metadata.processors;
-  about.pipeline_stages = run_.metadata.pipeline_parallel;
+  about.peaks = run().metadata.peaks;
+  about.processors = run().metadata.processors;
+  about.pipeline_stages = run().metadata.pipeline_parallel;
   about.rank = streams_.front().file.rank;
   struct stat size {};
   stat(streams_.front().file.path.c_str(), &size);
-  marks_.emplace(std::move(about), steps_a_look(size.st_size));
+  marks_.emplace(std::move(about), steps_per_evaluation(size.st_size));
   return {};
 }
 
@@ -105,7 +90,7 @@ bool RunIndex::read(Stream& stream, std::int64_t& most) {
   stream.inode = info.st_ino;
   const bool first_rank = stream.file.rank == streams_.front().file.rank;
   if (first_rank && !std::exchange(profiled_, true))
-    marks_->set_profiles(read_profiles(run_, stream.file.rank));
+    marks_->set_profiles(read_profiles(run(), stream.file.rank));
   const std::int64_t begin = stream.offset;
   RecordReader reader{stream.file.path, stream.offset};
   while (reader.offset() - begin < most) {
@@ -193,7 +178,7 @@ std::vector<FindingMark> RunIndex::marks() const {
 }
 
 Evidence RunIndex::evidence() const {
-  return read_evidence(run_, {.totals = overview_.all(), .ranks = comparison_.figures()});
+  return read_evidence(run(), {.totals = overview_.all(), .ranks = comparison_.figures()});
 }
 
 std::vector<RunIndex::Start> RunIndex::starts() const {

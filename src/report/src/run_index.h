@@ -32,7 +32,7 @@ class RunIndex {
 
   /// Increases with every change.
   [[nodiscard]] std::int64_t version() const { return version_; }
-  [[nodiscard]] const RunDirectory& run() const { return run_; }
+  [[nodiscard]] const RunDirectory& run() const { return listing_.run(); }
   [[nodiscard]] const RunOverview& overview() const { return overview_; }
   [[nodiscard]] const RankMap& rank_map() const { return rank_map_; }
   [[nodiscard]] std::int64_t damaged_lines() const { return damaged_; }
@@ -80,11 +80,9 @@ class RunIndex {
   bool read(Stream& stream, std::int64_t& most);
   bool begins_again(const Stream& stream) const;
 
-  std::string directory_;
+  RunListing listing_;
   std::size_t most_buckets_;
-  std::int64_t listed_ = -1;  ///< modification time of the directory when it was listed, ns
   std::int64_t version_ = 0;
-  RunDirectory run_;
   std::vector<Stream> streams_;  ///< by rank, then start
   std::size_t next_ = 0;         ///< stream to read next
   RunOverview overview_;

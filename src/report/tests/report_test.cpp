@@ -13,23 +13,13 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 
-class Report : public testing::Test {
+class Report : public RunFiles {
  protected:
-  void write(std::int64_t from,
-             std::int64_t to,
-             int rank = 0,
-             const std::string& stamp = "20231114_221320") {
-    std::string text;
-    for (std::int64_t step = from; step <= to; ++step) text += line_of(sample_step(step, rank));
-    append_file(stream_of(directory_, rank, stamp), text);
-  }
   [[nodiscard]] Json report() const {
     auto text = report_json(directory_.path(), {"0", 0});
     EXPECT_TRUE(text.has_value());
     return text ? Json::parse(*text) : Json{};
   }
-
-  TemporaryDirectory directory_;
 };
 
 TEST_F(Report, a_spike_is_on_the_curve_and_averages_are_by_time) {

@@ -19,18 +19,7 @@ void read_all(RunIndex& index, std::int64_t slice) {
   }
 }
 
-class Index : public testing::Test {
- protected:
-  void write(std::int64_t from,
-             std::int64_t to,
-             int rank = 0,
-             const std::string& stamp = "20231114_221320") {
-    std::string text;
-    for (std::int64_t step = from; step <= to; ++step) text += line_of(sample_step(step, rank));
-    append_file(stream_of(directory_, rank, stamp), text);
-  }
-  TemporaryDirectory directory_;
-};
+class Index : public RunFiles {};
 
 TEST_F(Index, slices_of_any_size_read_the_same_run) {
   for (int rank = 0; rank < 3; ++rank) write(1, 50, rank);

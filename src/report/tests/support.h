@@ -6,6 +6,8 @@
 #include <flopmeter/core/step_record.h>
 #include <flopmeter/runstore/record_stream.h>
 
+#include <gtest/gtest.h>
+
 #include <string>
 
 namespace flopmeter {
@@ -48,5 +50,20 @@ inline std::string stream_of(const TemporaryDirectory& directory,
                              const std::string& stamp = "20231114_221320") {
   return directory.path() + "/records_" + stamp + ".rank" + std::to_string(rank) + ".jsonl";
 }
+
+/// A run directory with sample steps.
+class RunFiles : public testing::Test {
+ protected:
+  void write(std::int64_t from,
+             std::int64_t to,
+             int rank = 0,
+             const std::string& stamp = "20231114_221320") {
+    std::string text;
+    for (std::int64_t step = from; step <= to; ++step) text += line_of(sample_step(step, rank));
+    append_file(stream_of(directory_, rank, stamp), text);
+  }
+
+  TemporaryDirectory directory_;
+};
 
 }  // namespace flopmeter

@@ -23,7 +23,6 @@ class LineReader {
 
   [[nodiscard]] std::int64_t skipped_lines() const { return skipped_; }
   [[nodiscard]] std::int64_t offset() const { return offset_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   bool fill();

@@ -184,8 +184,6 @@ struct RecordReader::State {
 
 RecordReader::RecordReader(std::string path, std::int64_t from)
     : state_(new State{{std::move(path), InputLimits::record_line_bytes, from}}) {}
-RecordReader::RecordReader(RecordReader&&) noexcept = default;
-RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;
 RecordReader::~RecordReader() = default;
 
 std::optional<StepRecord> RecordReader::next() {
@@ -201,9 +199,6 @@ std::int64_t RecordReader::damaged_lines() const {
 }
 std::int64_t RecordReader::offset() const {
   return state_->lines.offset();
-}
-const std::string& RecordReader::path() const {
-  return state_->lines.path();
 }
 
 }  // namespace flopmeter

@@ -7,12 +7,16 @@
 #include <flopmeter/runstore/run_layout.h>
 #include <flopmeter/runstore/run_metadata_json.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <limits>
+#include <system_error>
 #include <tuple>
 
 namespace flopmeter {
@@ -179,6 +183,24 @@ Result<RunDirectory> open_run(const std::string& path) {
     run.note = printable(RunLayout::metadata_in(path)) +
                " is damaged: model, device, and world are unknown";
   return run;
+}
+
+Result<bool> RunListing::refresh() {
+  struct stat info {};
+  if (stat(directory_.c_str(), &info) != 0)
+    return Error{ErrorCode::not_found,
+                 "cannot read the run directory " + printable(directory_) + ": " +
+                     std::generic_category().message(errno)};
+  const std::int64_t changed = info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec;
+  if (changed == listed_) return false;
+  auto run = open_run(directory_);
+  if (!run) return run.error();
+  run_ = *std::move(run);
+  // A file made in the same tick as the listing does not change the time: list again then.
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  listed_ = now.tv_sec - info.st_mtim.tv_sec > 2 ? changed : -1;
+  return true;
 }
 
 std::vector<StepRecord> read_window(const RunDirectory& run, int rank, std::size_t most, bool all) {

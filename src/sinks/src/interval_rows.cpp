@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <ctime>
-#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -32,6 +31,7 @@ std::optional<double> scaled(std::optional<double> value, double factor) {
 
 std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
   if (!is_step(record.tag)) return std::nullopt;
+  const bool is_first = record.tag == StepTag::train && run_totals_.steps == 0;
   if (record.tag == StepTag::train) {
     last_ = record;
     means_.add(record);
@@ -42,7 +42,6 @@ std::optional<IntervalRow> IntervalRows::add(const StepRecord& record) {
     last_.time_unix = record.time_unix;
   }
   const std::int64_t interval = std::max(run_.log_interval(), 1);
-  const bool is_first = !previous_step_;
   const std::int64_t before = previous_step_.value_or(record.step > 0 ? record.step - 1 : 0);
   previous_step_ = record.step;
   if (!row_unix_) row_unix_ = record.time_unix - record.step_seconds.value;

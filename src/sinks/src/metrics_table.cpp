@@ -4,7 +4,6 @@
 #include <flopmeter/core/text.h>
 
 #include <array>
-#include <cmath>
 
 namespace flopmeter {
 namespace {

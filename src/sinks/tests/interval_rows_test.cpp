@@ -11,10 +11,10 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Numbers of the rows of ten steps at an interval of two; `profiled` has another tag.
-std::vector<std::int64_t> rows(bool first_row, std::int64_t profiled) {
+/// Numbers of the rows of ten steps; `profiled` has another tag.
+std::vector<std::int64_t> rows(bool first_row, std::int64_t profiled, int interval = 2) {
   RunContext run = sample_run("");
-  run.metadata.log_interval = 2;
+  run.metadata.log_interval = interval;
   run.first_row = first_row;
   IntervalRows intervals{run};
   std::vector<std::int64_t> steps;
@@ -47,6 +47,10 @@ TEST(IntervalRows, the_figures_of_a_profiled_step_are_left_out) {
 
 TEST(IntervalRows, the_first_step_is_a_row_on_request) {
   EXPECT_THAT(rows(true, 0), ElementsAre(1, 2, 4, 6, 8, 10));
+}
+
+TEST(IntervalRows, the_first_row_waits_for_a_step_with_figures) {
+  EXPECT_THAT(rows(true, 1, 5), ElementsAre(2, 5, 10));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <clocale>
-#include <cmath>
 #include <limits>
 #include <locale>
 

@@ -6,7 +6,6 @@
 #include <flopmeter/core/sink.h>
 
 #include <string>
-#include <vector>
 
 namespace flopmeter {
 

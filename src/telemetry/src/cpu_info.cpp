@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <map>

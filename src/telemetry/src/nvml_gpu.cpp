@@ -153,7 +153,6 @@ Result<void> NvmlGpu::read(GpuReading& reading) {
   }
   if (nvml::Memory memory; call_.memory != nullptr && good(call_.memory(device_, &memory))) {
     reading.memory_used_bytes = bytes(memory.used);
-    reading.memory_total_bytes = bytes(memory.total);
   }
   if (!any) return failed("no value can be read", last);
   if (gpm_) read_gpm(reading);

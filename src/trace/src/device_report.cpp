@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <span>
 
 namespace flopmeter {
@@ -148,6 +147,46 @@ void find_host_coverage(DeviceReport& report) {
   if (all > 0) report.coverage = counted / all;
 }
 
+/// The time of each step.
+void report_steps(const Trace& trace,
+                  const Indexes& events,
+                  const std::vector<TraceStep>& steps,
+                  const std::vector<ExplainedGap>& gaps,
+                  DeviceReport& report) {
+  std::span<const std::uint32_t> left = events;  // without the first ones, which ended before
+  TraceNs moment = report.span.start;
+  for (const TraceStep& step : steps) {
+    TraceStepReport row{.name = step.name, .host = step.host, .device = step.device};
+    if (step.device) {
+      if (step.device->start < moment) left = events;
+      moment = step.device->start;
+      while (!left.empty() && trace.device_events[left.front()].end() <= moment)
+        left = left.subspan(1);
+      row.split = split_time(trace.device_events, left, *step.device);
+      row.idle = idle_within(gaps, *step.device, row.split.idle);
+    }
+    report.steps.push_back(std::move(row));
+  }
+}
+
+/// The FLOPs of the operators that ran on `device`, in all and by step.
+void report_flops(const Trace& trace,
+                  const OpFlops& flops,
+                  const std::vector<std::int32_t>& op_devices,
+                  const std::vector<TraceStep>& steps,
+                  std::int32_t device,
+                  DeviceReport& report) {
+  report.flops.emplace();
+  for (TraceStepReport& row : report.steps) row.flops.emplace();
+  for (std::size_t i = 0; i < flops.ops.size(); ++i) {
+    if (op_devices[i] != device) continue;
+    add(*report.flops, flops.ops[i]);
+    const TraceNs start = trace.host_events[flops.ops[i].event].start;
+    if (const std::uint32_t step = step_at(steps, start); step != no_step)
+      add(*report.steps[step].flops, flops.ops[i]);
+  }
+}
+
 }  // namespace
 
 std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions& options) {
@@ -188,32 +227,8 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
     report.other_work = other_work;
     report.collectives = summarize_collectives(trace, events);
     report.collective_calls = list_collectives(trace, events, report.collectives);
-
-    std::span<const std::uint32_t> left = events;  // without the first ones, which ended before
-    TraceNs moment = report.span.start;
-    for (const TraceStep& step : steps) {
-      TraceStepReport row{.name = step.name, .host = step.host, .device = step.device};
-      if (step.device) {
-        if (step.device->start < moment) left = events;
-        moment = step.device->start;
-        while (!left.empty() && trace.device_events[left.front()].end() <= moment)
-          left = left.subspan(1);
-        row.split = split_time(trace.device_events, left, *step.device);
-        row.idle = idle_within(gaps, *step.device, row.split.idle);
-      }
-      if (trace.has_shapes) row.flops.emplace();
-      report.steps.push_back(std::move(row));
-    }
-    if (trace.has_shapes) {
-      report.flops.emplace();
-      for (std::size_t i = 0; i < flops.ops.size(); ++i) {
-        if (op_devices[i] != device) continue;
-        add(*report.flops, flops.ops[i]);
-        const TraceNs start = trace.host_events[flops.ops[i].event].start;
-        if (const std::uint32_t step = step_at(steps, start); step != no_step)
-          add(*report.steps[step].flops, flops.ops[i]);
-      }
-    }
+    report_steps(trace, events, steps, gaps, report);
+    if (trace.has_shapes) report_flops(trace, flops, op_devices, steps, device, report);
     make_profiles(trace, links, flops, work, steps, events, report);
     if (on_host) {
       find_host_coverage(report);

@@ -13,7 +13,6 @@
 #include <flopmeter/core/units.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace flopmeter {

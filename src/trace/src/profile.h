@@ -9,7 +9,6 @@
 #include <flopmeter/core/op_profile.h>
 
 #include <span>
-#include <vector>
 
 namespace flopmeter {
 

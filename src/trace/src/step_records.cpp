@@ -8,7 +8,6 @@
 #include <flopmeter/core/utilization.h>
 
 #include <map>
-#include <numeric>
 
 namespace flopmeter {
 namespace {

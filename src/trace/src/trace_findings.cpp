@@ -10,7 +10,6 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <tuple>
 
 namespace flopmeter {
 namespace {

@@ -11,7 +11,6 @@
 #include <flopmeter/core/phase.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace flopmeter {

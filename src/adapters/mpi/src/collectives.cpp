@@ -8,14 +8,14 @@
 
 namespace {
 
-struct Timed {
-  Timed() noexcept { flopmeter::collective_began(); }
-  ~Timed() { flopmeter::collective_ended(); }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
-  Timed(Timed&&) = delete;
-  Timed& operator=(Timed&&) = delete;
-};
+/// Calls `original` and reports the time as communication.
+template <class... Parameters, class... Arguments>
+int timed(int (*original)(Parameters...), Arguments... arguments) {
+  flopmeter::collective_began();
+  const int status = original(arguments...);
+  flopmeter::collective_ended();
+  return status;
+}
 
 }  // namespace
 
@@ -23,31 +23,26 @@ extern "C" {
 
 int MPI_Allreduce(
     const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Allreduce(from, to, count, type, op, group);
+  return timed(PMPI_Allreduce, from, to, count, type, op, group);
 }
 
 int MPI_Reduce(
     const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Reduce(from, to, count, type, op, root, group);
+  return timed(PMPI_Reduce, from, to, count, type, op, root, group);
 }
 
 int MPI_Reduce_scatter_block(
     const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Reduce_scatter_block(from, to, count, type, op, group);
+  return timed(PMPI_Reduce_scatter_block, from, to, count, type, op, group);
 }
 
 int MPI_Reduce_scatter(
     const void* from, void* to, const int* counts, MPI_Datatype type, MPI_Op op, MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Reduce_scatter(from, to, counts, type, op, group);
+  return timed(PMPI_Reduce_scatter, from, to, counts, type, op, group);
 }
 
 int MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Bcast(buffer, count, type, root, group);
+  return timed(PMPI_Bcast, buffer, count, type, root, group);
 }
 
 int MPI_Allgather(const void* from,
@@ -57,8 +52,7 @@ int MPI_Allgather(const void* from,
                   int to_count,
                   MPI_Datatype to_type,
                   MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Allgather(from, from_count, from_type, to, to_count, to_type, group);
+  return timed(PMPI_Allgather, from, from_count, from_type, to, to_count, to_type, group);
 }
 
 int MPI_Allgatherv(const void* from,
@@ -69,8 +63,8 @@ int MPI_Allgatherv(const void* from,
                    const int* offsets,
                    MPI_Datatype to_type,
                    MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Allgatherv(from, from_count, from_type, to, to_counts, offsets, to_type, group);
+  return timed(
+      PMPI_Allgatherv, from, from_count, from_type, to, to_counts, offsets, to_type, group);
 }
 
 int MPI_Alltoall(const void* from,
@@ -80,8 +74,7 @@ int MPI_Alltoall(const void* from,
                  int to_count,
                  MPI_Datatype to_type,
                  MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Alltoall(from, from_count, from_type, to, to_count, to_type, group);
+  return timed(PMPI_Alltoall, from, from_count, from_type, to, to_count, to_type, group);
 }
 
 int MPI_Alltoallv(const void* from,
@@ -93,9 +86,16 @@ int MPI_Alltoallv(const void* from,
                   const int* to_offsets,
                   MPI_Datatype to_type,
                   MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Alltoallv(
-      from, from_counts, from_offsets, from_type, to, to_counts, to_offsets, to_type, group);
+  return timed(PMPI_Alltoallv,
+               from,
+               from_counts,
+               from_offsets,
+               from_type,
+               to,
+               to_counts,
+               to_offsets,
+               to_type,
+               group);
 }
 
 int MPI_Gather(const void* from,
@@ -106,8 +106,7 @@ int MPI_Gather(const void* from,
                MPI_Datatype to_type,
                int root,
                MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Gather(from, from_count, from_type, to, to_count, to_type, root, group);
+  return timed(PMPI_Gather, from, from_count, from_type, to, to_count, to_type, root, group);
 }
 
 int MPI_Gatherv(const void* from,
@@ -119,8 +118,8 @@ int MPI_Gatherv(const void* from,
                 MPI_Datatype to_type,
                 int root,
                 MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Gatherv(from, from_count, from_type, to, to_counts, offsets, to_type, root, group);
+  return timed(
+      PMPI_Gatherv, from, from_count, from_type, to, to_counts, offsets, to_type, root, group);
 }
 
 int MPI_Scatter(const void* from,
@@ -131,8 +130,7 @@ int MPI_Scatter(const void* from,
                 MPI_Datatype to_type,
                 int root,
                 MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Scatter(from, from_count, from_type, to, to_count, to_type, root, group);
+  return timed(PMPI_Scatter, from, from_count, from_type, to, to_count, to_type, root, group);
 }
 
 int MPI_Scatterv(const void* from,
@@ -144,13 +142,12 @@ int MPI_Scatterv(const void* from,
                  MPI_Datatype to_type,
                  int root,
                  MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Scatterv(from, from_counts, offsets, from_type, to, to_count, to_type, root, group);
+  return timed(
+      PMPI_Scatterv, from, from_counts, offsets, from_type, to, to_count, to_type, root, group);
 }
 
 int MPI_Send(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Send(from, count, type, to, tag, group);
+  return timed(PMPI_Send, from, count, type, to, tag, group);
 }
 
 int MPI_Recv(void* buffer,
@@ -160,8 +157,7 @@ int MPI_Recv(void* buffer,
              int tag,
              MPI_Comm group,
              MPI_Status* status) {
-  const Timed timed;
-  return PMPI_Recv(buffer, count, type, from, tag, group, status);
+  return timed(PMPI_Recv, buffer, count, type, from, tag, group, status);
 }
 
 int MPI_Sendrecv(const void* sent,
@@ -176,39 +172,35 @@ int MPI_Sendrecv(const void* sent,
                  int received_tag,
                  MPI_Comm group,
                  MPI_Status* status) {
-  const Timed timed;
-  return PMPI_Sendrecv(sent,
-                       sent_count,
-                       sent_type,
-                       to,
-                       sent_tag,
-                       received,
-                       received_count,
-                       received_type,
-                       from,
-                       received_tag,
-                       group,
-                       status);
+  return timed(PMPI_Sendrecv,
+               sent,
+               sent_count,
+               sent_type,
+               to,
+               sent_tag,
+               received,
+               received_count,
+               received_type,
+               from,
+               received_tag,
+               group,
+               status);
 }
 
 int MPI_Barrier(MPI_Comm group) {
-  const Timed timed;
-  return PMPI_Barrier(group);
+  return timed(PMPI_Barrier, group);
 }
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  const Timed timed;
-  return PMPI_Wait(request, status);
+  return timed(PMPI_Wait, request, status);
 }
 
 int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  const Timed timed;
-  return PMPI_Waitany(count, requests, index, status);
+  return timed(PMPI_Waitany, count, requests, index, status);
 }
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  const Timed timed;
-  return PMPI_Waitall(count, requests, statuses);
+  return timed(PMPI_Waitall, count, requests, statuses);
 }
 
 }  // extern "C"

@@ -16,7 +16,6 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace flopmeter {

@@ -88,7 +88,6 @@ Breakdown flop_cost(const Model& model,
                     const Policy& policy);
 
 /// Pairs of one text layer with full causal attention, summed over the sequences.
-///
 WideInt causal_pairs(const Batch& batch);
 
 /// The batch with default images: if a multimodal model has none, one image of 576 visual tokens

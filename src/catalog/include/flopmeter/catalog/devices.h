@@ -3,7 +3,6 @@
 // Known devices: their dense peaks per dtype, with sources.  The table is src/catalog/devices.csv,
 // embedded; a user's file has the same form.  Names are matched by whole words.  An unknown name is
 // an error, never a guess.
-//
 #pragma once
 
 #include <flopmeter/core/dtype.h>

@@ -48,8 +48,8 @@ struct RandomConfig {
 struct ModelFamily {
   std::string_view name;
   std::string_view help;
-  /// Values of `model_type` and `architectures` that the family reads.
-  std::span<const std::string_view> types;
+  /// Values of `model_type` and `architectures` that the family reads, separated by spaces.
+  std::string_view types;
   /// Errors are kept in the Config.
   Model (*build)(const Config& config) = nullptr;
   RandomConfig random_config = {};

@@ -195,6 +195,16 @@ struct OpExample {
   bool bounded = false;
 };
 
+/// Example of a kernel that executes what the model requires.
+constexpr OpExample op_example(std::string_view op,
+                               std::string_view call,
+                               WideInt flops,
+                               WideInt bytes,
+                               AttentionPairs pairs = AttentionPairs::none) {
+  return {
+      .op = op, .call = call, .executed = flops, .model = flops, .bytes = bytes, .pairs = pairs};
+}
+
 /// One file of src/catalog/ops: operators with one formula.
 struct OpFamily {
   std::string_view name;

@@ -3,7 +3,6 @@
 // The cost model: FLOPs of operations with given shapes.  The live op stream, the estimate, and the
 // trace reader map their input to these operations, so that their counts cannot differ.  A
 // multiply-add is two FLOPs; softmax, norms, and other elementwise work cost nothing.
-//
 #pragma once
 
 #include <flopmeter/core/dtype.h>

@@ -53,6 +53,9 @@ std::vector<std::string_view> nearest(std::string_view word,
 /// "; did you mean a, b?" for an error message, or nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);
 
+/// Whether `word` is one of `words`, which are separated by single spaces.
+bool has_word(std::string_view words, std::string_view word);
+
 /// Whether `name` matches a shell pattern of `*`, `?` and `[a-z]`.
 bool glob_match(std::string_view pattern, std::string_view name);
 

@@ -25,7 +25,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -185,8 +184,6 @@ class Monitor {
   void begin_phase(Phase phase) noexcept;
   void end_phase(Phase phase) noexcept;
 
-  /// Sets the kind of the open step's record.
-  void tag_step(StepTag tag) noexcept;
   /// Names the part of the run that following steps belong to; empty: none.  Returns the name
   /// before.
   std::string_view set_stage(std::string_view stage);

@@ -7,7 +7,6 @@
 #include <flopmeter/core/result.h>
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

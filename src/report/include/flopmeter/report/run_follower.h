@@ -19,13 +19,13 @@ namespace flopmeter {
 /// Not thread-safe.
 class RunFollower {
  public:
-  explicit RunFollower(std::string directory) : directory_(std::move(directory)) {}
+  explicit RunFollower(std::string directory) : listing_(std::move(directory)) {}
 
   /// Takes in what was written since the last call; at the first, the end of each stream.  Returns
   /// whether anything was new.
   Result<bool> refresh();
 
-  [[nodiscard]] const RunDirectory& run() const { return run_; }
+  [[nodiscard]] const RunDirectory& run() const { return listing_.run(); }
   [[nodiscard]] const LiveTotals& totals() const { return totals_; }
   /// The newest records, of all tags, of the lowest rank.
   [[nodiscard]] const std::deque<StepRecord>& window() const { return window_; }
@@ -41,9 +41,7 @@ class RunFollower {
   bool read(Stream& stream, std::int64_t size, std::int64_t most);
   void take(std::string_view line);
 
-  std::string directory_;
-  std::int64_t listed_ = -1;  ///< when the directory had last changed, nanoseconds
-  RunDirectory run_;
+  RunListing listing_;
   std::map<int, Stream> streams_;  ///< the newest of each rank
   LiveTotals totals_;
   std::deque<StepRecord> window_;

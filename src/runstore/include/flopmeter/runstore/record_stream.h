@@ -33,8 +33,8 @@ class RecordReader {
   explicit RecordReader(std::string path, std::int64_t from = 0);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
-  RecordReader(RecordReader&& other) noexcept;
-  RecordReader& operator=(RecordReader&& other) noexcept;
+  RecordReader(RecordReader&&) = delete;
+  RecordReader& operator=(RecordReader&&) = delete;
   ~RecordReader();
 
   /// The next complete record; empty at the end of the file.  An incomplete line is left for a
@@ -45,7 +45,6 @@ class RecordReader {
   [[nodiscard]] std::int64_t damaged_lines() const;
   /// Bytes of the file that are done.
   [[nodiscard]] std::int64_t offset() const;
-  [[nodiscard]] const std::string& path() const;
 
  private:
   struct State;

@@ -8,7 +8,9 @@
 #include <flopmeter/core/step_record.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace flopmeter {
@@ -40,6 +42,23 @@ std::string default_run_directory();
 /// has streams.  A run of another version of flopmeter is an error; so is a directory of runs,
 /// whose message lists them.
 Result<RunDirectory> open_run(const std::string& path);
+
+/// The metadata and streams of a run that may still grow.  Not thread-safe.
+class RunListing {
+ public:
+  explicit RunListing(std::string directory) : directory_(std::move(directory)) {}
+
+  /// Opens the run, if the directory has changed since it was last opened; returns whether it has.
+  Result<bool> refresh();
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  [[nodiscard]] const RunDirectory& run() const { return run_; }
+
+ private:
+  std::string directory_;
+  std::int64_t listed_ = -1;  ///< when the directory had last changed, nanoseconds
+  RunDirectory run_;
+};
 
 /// The newest `most` records of a rank over all starts, oldest first.  Of a step that a restart
 /// repeated, only the last record counts.  Train steps only, unless `all`.

@@ -23,7 +23,6 @@ struct GpuReading {
   std::optional<double> memory_clock_hertz;
   std::optional<std::uint64_t> throttle_reasons;  ///< NVML bits of clocks event reasons
   std::optional<std::int64_t> memory_used_bytes;
-  std::optional<std::int64_t> memory_total_bytes;
   std::optional<double> sm_active;      ///< share of SM cycles with a warp. This and the
   std::optional<double> tensor_active;  ///< following are by GPM or DCGM: shares of the
   std::optional<double> fp64_active;    ///< maximum since the previous reading
