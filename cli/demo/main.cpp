@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flopmeter-demo: trains a small GPT for real, first badly, then well, and shows what flopmeter
-// makes of it.
+// flopmeter-demo: trains a small GPT twice, misconfigured and tuned, and shows the diagnosis.
 #include "measure_peak.h"
 #include "screen.h"
 #include "training_run.h"
