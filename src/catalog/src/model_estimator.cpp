@@ -76,6 +76,8 @@ class ModelEstimator final : public FlopEstimator {
     flops.hardware[type] = static_cast<std::uint64_t>((*hardware).hardware_flops.value);
     if (dtype_ == Dtype::fp8 || dtype_ == Dtype::fp4) split(flops, batch, request);
     flops.recompute = static_cast<std::uint64_t>((*hardware).recompute.value);
+    const PartFlops& head = (*hardware).parts.parts[static_cast<std::size_t>(Component::lm_head)];
+    flops.lm_head = static_cast<std::uint64_t>((head.forward + head.backward).value);
     if (!batch.images.empty())
       flops.visual_tokens = static_cast<std::int64_t>((*model).visual_tokens);
     request.convention = "executed";

@@ -18,6 +18,7 @@ FlopEstimate share_of(const FlopEstimate& batch, int world_size, int data_parall
     share.hardware[i] = part(batch.hardware[i]);
   }
   share.recompute = part(batch.recompute);
+  share.lm_head = part(batch.lm_head);
   return share;
 }
 

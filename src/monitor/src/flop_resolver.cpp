@@ -65,6 +65,12 @@ void FlopResolver::no_counters(std::string_view reason) {
 
 namespace {
 
+/// FLOPs of which a rank executes half at least.  A stage of a pipeline may lack the LM head, of
+/// which the estimate gives each stage a share.
+std::uint64_t expected_of(const World& world, std::uint64_t share, const FlopEstimate& estimated) {
+  return world.pipeline_parallel > 1 ? share - std::min(share, estimated.lm_head) : share;
+}
+
 /// Work ran that has no FLOP cost: the count is too low by an unknown amount.
 bool lacks_work(const StepRecord& record) {
   return record.unsupported_op_calls.value_or(0) != 0;
@@ -80,10 +86,10 @@ void clear_flops(StepRecord& record) {
   record.flops_source = FlopsProvenance::none;
 }
 
-/// The FLOPs came with the batch: a count of less than half of them missed some work.
-void check_stated_flops(StepRecord& record) {
+/// The FLOPs came with the batch: a count of less than half of what is expected missed some work.
+void check_stated_flops(StepRecord& record, WideInt expected) {
   const bool lacks = lacks_work(record);
-  if (!lacks && 2 * record.counted_flops->value >= record.model_flops->value) return;
+  if (!lacks && 2 * record.counted_flops->value >= expected) return;
   record.hardware_flops.reset();
   record.hardware_flops_by_dtype = {};
   record.recompute_flops.reset();
@@ -199,7 +205,8 @@ void FlopResolver::use_estimate(Slot& slot, FlopEstimate estimated) {
     const FlopEstimate counted = flops_of(record);
     if (lacks_work(record)) {
       record.counted_flops = record.model_flops;
-    } else if (2 * sum(counted.hardware) < sum(estimated.hardware)) {
+    } else if (2 * sum(counted.hardware) <
+               expected_of(world_, sum(estimated.hardware), estimated)) {
       record.counted_flops = record.model_flops;
       record.flops_note = hidden_kernels;
     } else {
@@ -231,7 +238,10 @@ void FlopResolver::choose(Slot& slot) {
   }
   if (record.flops_source == FlopsProvenance::framework ||
       record.flops_source == FlopsProvenance::estimate) {  // they came with the batch
-    if (slot.counted) check_stated_flops(record);
+    if (!slot.counted) return;
+    const auto stated = static_cast<std::uint64_t>(record.model_flops->value);
+    const auto estimated = estimate(slot);
+    check_stated_flops(record, estimated ? expected_of(world_, stated, *estimated) : stated);
     return;
   }
   // The cost of training does not apply to a record without training.
@@ -268,7 +278,8 @@ void FlopResolver::use_count(Slot& slot,
     }
     return;
   }
-  if (estimated && 2 * record.model_flops->value < record.estimated_flops->value) {
+  if (estimated &&
+      2 * record.model_flops->value < expected_of(world_, sum(estimated->model), *estimated)) {
     record.counted_flops = record.model_flops;
     set_flops(record, *estimated, FlopsProvenance::estimate);
     record.flops_note = hidden_kernels;

@@ -48,7 +48,7 @@ class TestSource final : public FlopCounter {
 /// 6 N T plus attention, times a factor that makes it wrong on purpose.
 class TestEstimator final : public FlopEstimator {
  public:
-  explicit TestEstimator(double factor = 1) : factor_(factor) {}
+  explicit TestEstimator(double factor = 1, double head = 0) : factor_(factor), head_(head) {}
   [[nodiscard]] std::optional<FlopEstimate> estimate(const Batch& shape) const override {
     FlopEstimate flops;
     std::uint64_t model = 0;
@@ -58,6 +58,7 @@ class TestEstimator final : public FlopEstimator {
     flops.model[static_cast<std::size_t>(Dtype::bf16)] = model;
     flops.hardware[static_cast<std::size_t>(Dtype::bf16)] = model / 3 * 4;
     flops.recompute = model / 3;
+    flops.lm_head = static_cast<std::uint64_t>(static_cast<double>(model / 3 * 4) * head_);
     return flops;
   }
   [[nodiscard]] std::string_view convention() const override { return "test"; }
@@ -68,6 +69,7 @@ class TestEstimator final : public FlopEstimator {
 
  private:
   double factor_;
+  double head_;
 };
 
 /// A loop with a source, an estimator, and a manual clock.
@@ -427,6 +429,22 @@ TEST(Modes, hardware_flops_of_hidden_kernels_come_from_the_estimate) {
   EXPECT_THAT(record["flops_note"].get<std::string>(), HasSubstr("below half of the estimate"));
   EXPECT_GT(record["hardware_flops"].get<double>(), record["model_flops"].get<double>());
   EXPECT_EQ(record["model_flops"].get<double>(), 2.5 * record["counted_flops"].get<double>());
+}
+
+TEST(Modes, a_stage_without_the_lm_head_hides_no_kernels) {
+  for (const int stages : {1, 2}) {
+    Rig run;
+    run.model_flops = ModelFlops::estimate;
+    run.world = {.size = stages, .pipeline_parallel = stages};
+    TestEstimator more{5.0, 0.8};
+    {
+      auto monitor = run.start(&more);
+      run.step(*monitor);
+    }
+    const Json record = run.records()[0];
+    EXPECT_EQ(record["flops_note"].is_null(), stages == 2);
+    EXPECT_EQ(record["counted_flops"].is_null(), stages == 2);
+  }
 }
 
 TEST(Modes, model_flops_of_a_framework_go_with_hardware_flops_of_the_count) {

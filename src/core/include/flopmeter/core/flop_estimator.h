@@ -21,6 +21,7 @@ struct FlopEstimate {
   std::uint64_t recompute = 0;                        ///< part of hardware
   /// Exact count with padding and all attention pairs, masked ones too; 0: not known.
   std::uint64_t executed = 0;
+  std::uint64_t lm_head = 0;       ///< part of hardware that only one stage of a pipeline does
   std::int64_t visual_tokens = 0;  ///< of the images of the batch; not divided among ranks
 };
 
