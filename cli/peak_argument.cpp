@@ -84,7 +84,7 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
     if (!tera || !(*tera >= 1e-6) || *tera > 1e9)
       return wrong("peak",
                    "is '" + printable(peak) + "' but must be TFLOP/s of one device, or measured");
-    PeakTable given{.device = device.empty() ? "given" : device, .source = "given"};
+    PeakTable given{.device = device, .source = "given"};
     given.set(*type, {*tera * 1e12});
     return std::optional{given};
   }

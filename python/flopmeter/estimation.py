@@ -45,7 +45,7 @@ def estimate(
     found, longest = find_model(model)
     sequences = [(int(n), 1) for n in seq_lens] if seq_lens is not None else [(seq_len or longest or 2048, batch)]
     dtype = _flopmeter.dtype_name(str(dtype))
-    peaks = find_peaks(device, peak_tflops, sparse) if device is not None or peak_tflops is not None else None
+    peaks = find_peaks(device or "", peak_tflops, sparse) if device is not None or peak_tflops is not None else None
     if peaks is not None and dtype not in peaks.peaks:
         known = ", ".join(peaks.peaks)
         raise ValueError(

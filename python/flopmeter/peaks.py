@@ -11,7 +11,7 @@ from flopmeter._flopmeter import PeakTable
 from flopmeter.log import log_once
 
 
-def given(tflops: Any, device: str = "given") -> PeakTable:
+def _given(tflops: Any, device: str) -> PeakTable:
     """One peak for all dtypes."""
     try:
         peak = float(tflops)
@@ -46,6 +46,13 @@ def torch_device_name(device: Any = None) -> str | None:
     return driver.get_device_name(device)
 
 
+def _cpu_name() -> str:
+    try:
+        return _flopmeter.cpu_peaks(None).device
+    except (OSError, ValueError, RuntimeError):
+        return "cpu"
+
+
 def _is_torch_device(device: Any) -> bool:
     if not isinstance(device, str):
         return True
@@ -65,7 +72,7 @@ def find_peaks(device: Any = None, peak_tflops: float | str | None = None, spars
             raise ValueError("peak_tflops='measured': no measured peak for this machine; run: flopmeter peak")
         return table
     if peak_tflops is not None:
-        return given(peak_tflops, str(device) if device is not None else "given")
+        return _given(peak_tflops, str(device) if device is not None else torch_device_name() or _cpu_name())
     if isinstance(device, str) and not _is_torch_device(device):
         return _flopmeter.catalog_peaks(device, sparse)
     name = torch_device_name(device)

@@ -100,5 +100,5 @@ def test_frequent_checkpoints_are_found_and_sized(tmp_path, diagnose, draw, twin
 def test_recomputation_code_is_distinguished_from_the_model(tmp_path, peak, recompute):
     injected.train(tmp_path, injected.Plan(recompute=recompute), 12)
     (profile, *_) = [json.loads(line) for file in tmp_path.glob("op_profile_*") for line in file.read_text().splitlines()]
-    phases = {gap["phase"] for gap in profile["gaps"] if gap.get("recompute")}
+    phases = {span["phase"] for span in profile["idle"] if span.get("recompute")}
     assert phases == ({"forward", "backward"} if recompute else set())

@@ -32,7 +32,8 @@ std::optional<Finding> find(const RuleContext& context) {
            : "which includes waiting for slower ranks: other ranks are not known");
   finding.recommendation =
       is_one_replica(context)
-          ? "all ranks share one replica of the model: split it over fewer ranks, keep the ranks of "
+          ? "all ranks share one replica of the model: split it over fewer ranks, keep the ranks "
+            "of "
             "tensor parallelism in one node, overlap its collectives with matmuls and the "
             "pipeline's transfers with other micro-batches, and check the interconnect"
           : "overlap it with backward (DistributedDataParallel does, with "

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double least_share = 0.25;
 constexpr double least_idle_share = 0.1;  // of a device, which is measured
-constexpr double small_batch = 2048;  // tokens at once
+constexpr double small_batch = 2048;      // tokens at once
 
 constexpr std::int64_t larger = 8;  // times the batch
 
@@ -88,8 +88,8 @@ std::optional<Finding> find(const RuleContext& context) {
 Evidence launching(double seconds) {
   return example_window([&](StepRecord& record) { prolong(record, Phase::forward, seconds); },
                         [&](Evidence& window) {
-                          window.profiles[0].gaps[0].count += 5000;
-                          window.profiles[0].gaps[0].time.value += seconds;
+                          window.profiles[0].idle[0].count += 5000;
+                          window.profiles[0].idle[0].time.value += seconds;
                         });
 }
 

@@ -73,11 +73,11 @@ struct Ways {
 
 Ways ways_of(const OpProfile& profile) {
   Ways ways;
-  for (const IdleSpan& gap : profile.gaps) {
-    const bool compute = gap.phase == Phase::forward || gap.phase == Phase::backward;
-    if (!compute || gap.recompute || gap.pause || gap.count == 0) continue;
-    const auto count = static_cast<double>(gap.count);
-    const double one = gap.time.value / count;
+  for (const IdleSpan& span : profile.idle) {
+    const bool compute = span.phase == Phase::forward || span.phase == Phase::backward;
+    if (!compute || span.recompute || span.stall || span.count == 0) continue;
+    const auto count = static_cast<double>(span.count);
+    const double one = span.time.value / count;
     ways.shortest = ways.count > 0 ? std::min(ways.shortest, one) : one;
     ways.count += count;
   }

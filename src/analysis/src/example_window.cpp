@@ -27,7 +27,7 @@ OpProfile example_profile() {
       row("aten::view", OpKind::tiny, Phase::forward, 200, 0.001),
       row("aten::_fused_adamw_", OpKind::memory, Phase::optimizer, 1, 0.004),
   };
-  profile.gaps = {{.phase = Phase::forward, .count = 250, .time = {0.003}},
+  profile.idle = {{.phase = Phase::forward, .count = 250, .time = {0.003}},
                   {.phase = Phase::backward, .count = 250, .time = {0.005}}};
   for (OpProfileRow& each : profile.rows) {
     profile.calls += each.calls;

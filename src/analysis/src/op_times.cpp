@@ -124,14 +124,14 @@ void add_gaps(OpTimes& sum, const std::vector<OpProfile>& profiles) {
   for (const OpProfile& profile : profiles) {
     between.push_back(0);
     recompute.push_back(0);
-    for (const IdleSpan& gap : profile.gaps) {
-      if (!is_compute(gap.phase)) continue;
-      if (gap.recompute) {
-        recompute.back() += gap.time.value;  // a checkpoint's own code takes long
-      } else if (gap.pause) {
-        sum.pauses += gap.time.value / static_cast<double>(profiles.size());
+    for (const IdleSpan& span : profile.idle) {
+      if (!is_compute(span.phase)) continue;
+      if (span.recompute) {
+        recompute.back() += span.time.value;  // a checkpoint's own code takes long
+      } else if (span.stall) {
+        sum.stalls += span.time.value / static_cast<double>(profiles.size());
       } else {
-        between.back() += gap.time.value;
+        between.back() += span.time.value;
       }
     }
   }

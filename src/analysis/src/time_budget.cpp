@@ -263,8 +263,8 @@ class BudgetBuilder {
     }
     if (ops_.unknown > notable_part * ops_.seen())
       miss("operators without a cost rule took " + duration({ops_.unknown}) + " per step");
-    if (ops_.pauses > notable_part * ops_.seen())
-      miss("no operator ran for " + duration({ops_.pauses}) +
+    if (ops_.stalls > notable_part * ops_.seen())
+      miss("no operator ran for " + duration({ops_.stalls}) +
            " per step of forward and backward: code of the model, or another program");
     const double matmuls = per_step(ops_.compute) * real;
     const double ideal = counts_padding() ? useful_ * real : useful_;

@@ -87,9 +87,9 @@ class RandomEvidence {
                         .across_devices = chance(0.1)});
     }
     for (int i = static_cast<int>(random_() % 4); i > 0; --i) {
-      s.gaps.push_back({.phase = static_cast<Phase>(random_() % phase_count),
+      s.idle.push_back({.phase = static_cast<Phase>(random_() % phase_count),
                         .recompute = chance(0.3),
-                        .pause = chance(0.3),
+                        .stall = chance(0.3),
                         .time = {amount(1e-6, 1)}});
     }
     return s;
@@ -176,22 +176,22 @@ TEST(Profiles, count_an_operator_as_in_the_middle_and_all_together_as_in_the_mid
 }
 
 TEST(TimeBudget, time_between_operators_is_launching_and_a_pause_is_not) {
-  const auto with_gap = [](bool pause) {
+  const auto with_idle_time = [](bool stall) {
     return make_budget(
         example_window([](StepRecord& record) { prolong(record, Phase::forward, 0.02); },
                        [&](Evidence& window) {
-                         window.profiles[0].gaps.push_back(
-                             {.phase = Phase::forward, .pause = pause, .time = {0.02}});
+                         window.profiles[0].idle.push_back(
+                             {.phase = Phase::forward, .stall = stall, .time = {0.02}});
                        }));
   };
-  const TimeBudget between = with_gap(false);
-  const TimeBudget pause = with_gap(true);
+  const TimeBudget between = with_idle_time(false);
+  const TimeBudget stall = with_idle_time(true);
   EXPECT_NEAR(
-      between.seconds(causes::launch_overhead) - pause.seconds(causes::launch_overhead), 1.2, 1e-6);
+      between.seconds(causes::launch_overhead) - stall.seconds(causes::launch_overhead), 1.2, 1e-6);
   EXPECT_TRUE(between.missing_signals.empty());
-  ASSERT_EQ(pause.missing_signals.size(), 1U);
-  EXPECT_NE(pause.missing_signals[0].find("20.0 ms"), std::string::npos)
-      << pause.missing_signals[0];
+  ASSERT_EQ(stall.missing_signals.size(), 1U);
+  EXPECT_NE(stall.missing_signals[0].find("20.0 ms"), std::string::npos)
+      << stall.missing_signals[0];
 }
 
 TEST(TimeBudget, names_what_a_missing_profile_hides) {

@@ -219,8 +219,9 @@ void write_device(JsonWriter& json, const Estimate& e) {
     json.null();
     return;
   }
+  const std::string& device = e.peaks->device;
   json.begin_object()
-      .field("name", e.peaks->device)
+      .field("name", device.empty() ? std::nullopt : std::optional{device})
       .field("dtype", to_string(e.dtype))
       .field("count", e.devices)
       .field("peak_flops_per_second", e.peaks->peak(e.dtype))

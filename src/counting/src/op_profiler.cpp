@@ -43,12 +43,12 @@ void add_row(void* context, const FlopmeterProfileRow* row) noexcept try {
 } catch (...) {  // no memory: the row is missing, as if it had not run
 }
 
-void add_gap(void* context, const FlopmeterProfileGap* gap) noexcept try {
-  profile_of(context).gaps.push_back({.phase = static_cast<Phase>(gap->phase),
-                                      .recompute = gap->recompute != 0,
-                                      .pause = gap->pause != 0,
-                                      .count = gap->count,
-                                      .time = {gap->seconds}});
+void add_idle(void* context, const FlopmeterProfileIdle* span) noexcept try {
+  profile_of(context).idle.push_back({.phase = static_cast<Phase>(span->phase),
+                                      .recompute = span->recompute != 0,
+                                      .stall = span->stall != 0,
+                                      .count = span->count,
+                                      .time = {span->seconds}});
 } catch (...) {  // no memory
 }
 
@@ -122,8 +122,11 @@ OpProfile OpProfiler::stop() {
 std::optional<OpProfile> OpProfiler::take() {
   Received received;
   if (!running_) return std::nullopt;
-  const FlopmeterProfileReceiver receiver{
-      .context = &received, .row = add_row, .gap = add_gap, .span = add_span, .totals = set_totals};
+  const FlopmeterProfileReceiver receiver{.context = &received,
+                                          .row = add_row,
+                                          .idle = add_idle,
+                                          .span = add_span,
+                                          .totals = set_totals};
   running_ = require_adapter().end_profile(&receiver) == 0;
   if (running_) return std::nullopt;
   OpProfile& result = received.profile;

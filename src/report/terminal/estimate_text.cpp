@@ -74,10 +74,12 @@ std::string components(const Estimate& e) {
 std::string rates(const Estimate& e) {
   std::string text = "\n";
   if (e.peaks) {
-    text += "on " + (e.devices == 1 ? "" : grouped(e.devices) + " x ") +
-            bold(printable(e.peaks->device)) + ": " + si(e.peaks->peak(e.dtype)->value) +
-            "FLOP/s " + std::string{to_string(e.dtype)} + (e.devices == 1 ? " " : " each ") +
-            dim("(" + brief(e.peaks->source) + ")") + "\n";
+    const std::string& device = e.peaks->device;
+    const std::string unnamed = e.devices == 1 ? "one device" : grouped(e.devices) + " devices";
+    const std::string count = e.devices == 1 ? "" : grouped(e.devices) + " x ";
+    text += "on " + (device.empty() ? unnamed : count + bold(printable(device))) + ": " +
+            si(e.peaks->peak(e.dtype)->value) + "FLOP/s " + std::string{to_string(e.dtype)} +
+            (e.devices == 1 ? " " : " each ") + dim("(" + brief(e.peaks->source) + ")") + "\n";
   }
   if (e.rates.ideal_step_seconds)
     text += "ideal step time " + duration(*e.rates.ideal_step_seconds) + "\n";

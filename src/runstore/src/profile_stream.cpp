@@ -32,11 +32,11 @@ void write_row(JsonWriter& json, const OpProfileRow& row) {
   json.end_object();
 }
 
-void write_gap(JsonWriter& json, const IdleSpan& gap) {
-  json.begin_object().field("phase", to_string(gap.phase));
-  if (gap.recompute) json.field("recompute", true);
-  if (gap.pause) json.field("pause", true);
-  json.field("count", gap.count).field("seconds", gap.time).end_object();
+void write_idle(JsonWriter& json, const IdleSpan& span) {
+  json.begin_object().field("phase", to_string(span.phase));
+  if (span.recompute) json.field("recompute", true);
+  if (span.stall) json.field("stall", true);
+  json.field("count", span.count).field("seconds", span.time).end_object();
 }
 
 Phase phase_of(const JsonElement& json) {
@@ -71,13 +71,13 @@ std::optional<OpProfileRow> read_row(const JsonElement& json) {
   return row;
 }
 
-std::optional<IdleSpan> read_gap(const JsonElement& json) {
+std::optional<IdleSpan> read_idle(const JsonElement& json) {
   const auto count = json_get<std::uint64_t>(json, "count");
   const auto seconds = json_get<double>(json, "seconds");
   if (!count || !seconds) return std::nullopt;
   return IdleSpan{.phase = phase_of(json),
                   .recompute = json_get<bool>(json, "recompute").value_or(false),
-                  .pause = json_get<bool>(json, "pause").value_or(false),
+                  .stall = json_get<bool>(json, "stall").value_or(false),
                   .count = *count,
                   .time = {*seconds}};
 }
@@ -150,7 +150,7 @@ std::optional<OpProfile> parse(JsonInput& input, std::string_view line) {
   profile.on_device = *on_device;
   profile.device_times = json_get<bool>(*json, "device_times").value_or(false);
   if (!read_all(*json, "rows", profile.rows, read_row)) return std::nullopt;
-  if (json_get<JsonElement>(*json, "gaps") && !read_all(*json, "gaps", profile.gaps, read_gap))
+  if (json_get<JsonElement>(*json, "idle") && !read_all(*json, "idle", profile.idle, read_idle))
     return std::nullopt;
   if (const auto timeline = json_get<JsonElement>(*json, "timeline"))
     profile.timeline = read_timeline(*timeline).value_or(StepTimeline{});
@@ -191,8 +191,8 @@ std::string to_json(const OpProfile& profile, std::size_t most) {
   }
   for (const auto& [key, row] : rest) write_row(json, row);
   json.end_array();
-  json.key("gaps").begin_array();
-  for (const IdleSpan& gap : profile.gaps) write_gap(json, gap);
+  json.key("idle").begin_array();
+  for (const IdleSpan& span : profile.idle) write_idle(json, span);
   json.end_array();
   if (!profile.timeline.lanes.empty()) {
     json.key("timeline");

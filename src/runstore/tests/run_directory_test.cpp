@@ -320,7 +320,7 @@ TEST(ProfileStream, profiles_read_back_as_written) {
                           .shape = "[2,3] [3,4]",
                           .flops = 48,
                           .bytes = 96});
-  profile.gaps.push_back({.phase = Phase::forward, .pause = true, .count = 2, .time = {0.01}});
+  profile.idle.push_back({.phase = Phase::forward, .stall = true, .count = 2, .time = {0.01}});
   profile.timeline = {
       .step = {},
       .seconds = 0.5,

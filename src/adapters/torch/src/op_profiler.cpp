@@ -21,8 +21,8 @@ namespace flopmeter::torch_adapter {
 using Clock = std::chrono::steady_clock;
 
 /// Recompute, longer than dispatching an operator takes, phase.
-using GapKey = std::tuple<bool, bool, std::uint8_t>;
-struct GapSum {
+using IdleKey = std::tuple<bool, bool, std::uint8_t>;
+struct IdleSum {
   std::uint64_t count = 0;
   double seconds = 0;
 };
@@ -31,7 +31,7 @@ struct GapSum {
 struct ThreadProfile {
   std::mutex mutex;  ///< used by another thread only when the profile ends
   std::map<RowKey, RowSum> rows;
-  std::map<GapKey, GapSum> gaps;
+  std::map<IdleKey, IdleSum> idle;
   OpSpans spans;  ///< of operators that no other called
   /// When the last operator ended; set for the training thread only.
   std::optional<Clock::time_point> idle_since;
@@ -84,18 +84,18 @@ std::shared_ptr<ThreadProfile> this_thread(const std::shared_ptr<Profile>& profi
   return own;
 }
 
-void add_gap(ThreadProfile& thread,
-             Clock::time_point begin,
-             Clock::time_point end,
-             bool recompute,
-             std::uint8_t phase) {
-  const double gap = seconds(end - begin);
-  const bool pause = gap > longest_dispatch;
+void add_idle(ThreadProfile& thread,
+              Clock::time_point begin,
+              Clock::time_point end,
+              bool recompute,
+              std::uint8_t phase) {
+  const double span = seconds(end - begin);
+  const bool stall = span > longest_dispatch;
   const std::lock_guard lock(thread.mutex);
-  GapSum& sum = thread.gaps[{recompute, pause, phase}];
+  IdleSum& sum = thread.idle[{recompute, stall, phase}];
   ++sum.count;
-  sum.seconds += gap;
-  if (pause)
+  sum.seconds += span;
+  if (stall)
     thread.spans.add({.begin_ns = nanoseconds(begin.time_since_epoch()),
                       .length_ns = nanoseconds(end - begin),
                       .phase = phase});
@@ -109,10 +109,10 @@ void end_gap(const OpFrame& frame, const void* hooks) {
   ThreadProfile& thread = *frame.thread;
   if (parent != nullptr && parent->is_node) {
     const bool checkpoint = frame.recompute || parent->recompute;
-    add_gap(thread, parent->idle_since, frame.entered, checkpoint, frame.phase);
+    add_idle(thread, parent->idle_since, frame.entered, checkpoint, frame.phase);
   } else if (parent == nullptr && thread.idle_since) {
     const bool checkpoint = frame.recompute || std::exchange(thread.hooks, hooks) != hooks;
-    add_gap(thread, *thread.idle_since, frame.entered, checkpoint, frame.phase);
+    add_idle(thread, *thread.idle_since, frame.entered, checkpoint, frame.phase);
   }
 }
 
@@ -215,7 +215,7 @@ void on_end(const at::RecordFunction& function, at::ObserverContext* begun) {
   }
   if (runs) {
     if (frame.is_node) {
-      add_gap(*frame.thread, frame.idle_since, end, frame.recompute, frame.phase);
+      add_idle(*frame.thread, frame.idle_since, end, frame.recompute, frame.phase);
     } else {
       add_operator(function, frame, end, profile->tiny_seconds);
     }
@@ -290,7 +290,7 @@ int end_profile(const FlopmeterProfileReceiver* receiver) {
   std::atomic_store(&current_profile, std::shared_ptr<Profile>{});
   if (receiver == nullptr) return 1;
   std::map<RowKey, RowSum> rows;
-  std::map<GapKey, GapSum> gaps;
+  std::map<IdleKey, IdleSum> idle;
   OpSpans spans;
   if (profile->device) rows = profile->device->rows(spans);
   const std::lock_guard lock(profile->mutex);
@@ -298,22 +298,22 @@ int end_profile(const FlopmeterProfileReceiver* receiver) {
   for (const auto& thread : profile->threads) {
     const std::lock_guard thread_lock(thread->mutex);
     for (const auto& [key, sum] : thread->rows) rows[key].add(sum);
-    for (const auto& [key, sum] : thread->gaps) {
-      gaps[key].count += sum.count;
-      gaps[key].seconds += sum.seconds;
+    for (const auto& [key, sum] : thread->idle) {
+      idle[key].count += sum.count;
+      idle[key].seconds += sum.seconds;
     }
     spans.add(thread->spans, lane++);
   }
   for (const auto& [key, sum] : rows) send_row(*receiver, key, sum);
-  for (const auto& [key, sum] : gaps) {
-    const auto& [recompute, pause, phase] = key;
-    FlopmeterProfileGap gap{};
-    gap.count = sum.count;
-    gap.seconds = sum.seconds;
-    gap.phase = phase;
-    gap.recompute = recompute ? 1 : 0;
-    gap.pause = pause ? 1 : 0;
-    receiver->gap(receiver->context, &gap);
+  for (const auto& [key, sum] : idle) {
+    const auto& [recompute, stall, phase] = key;
+    FlopmeterProfileIdle span{};
+    span.count = sum.count;
+    span.seconds = sum.seconds;
+    span.phase = phase;
+    span.recompute = recompute ? 1 : 0;
+    span.stall = stall ? 1 : 0;
+    receiver->idle(receiver->context, &span);
   }
   send_spans(*receiver, spans, profile->begin);
   receiver->totals(receiver->context,

@@ -285,10 +285,10 @@ TEST(OpProfiler, sees_every_operator_with_its_own_time) {
 }
 
 /// Seconds without an operator.
-double idle(const OpProfile& result, bool pause) {
+double idle(const OpProfile& result, bool stall) {
   double sum = 0;
-  for (const IdleSpan& gap : result.gaps) {
-    if (gap.pause == pause) sum += gap.time.value;
+  for (const IdleSpan& span : result.idle) {
+    if (span.stall == stall) sum += span.time.value;
   }
   return sum;
 }
@@ -302,7 +302,7 @@ TEST(OpProfiler, distinguishes_dispatch_between_operators_from_a_pause) {
   const OpProfile result = profile.stop();
   EXPECT_GT(idle(result, false), 0);
   EXPECT_GE(idle(result, true), 0.02);
-  // Time of the training thread is an operator or a gap, or it is the profile's own.
+  // Time of the training thread is an operator or idle, or it is the profile's own.
   EXPECT_LE(result.busy.value + idle(result, false) + idle(result, true), result.wall.value);
 }
 

@@ -208,17 +208,17 @@ typedef struct FlopmeterProfileRow {
 } FlopmeterProfileRow;
 
 /// Time without an operator.
-typedef struct FlopmeterProfileGap {
+typedef struct FlopmeterProfileIdle {
   uint64_t count;
   double seconds;
   uint8_t phase;
   uint8_t recompute;
-  uint8_t pause;  ///< longer than dispatching the next operator takes
-} FlopmeterProfileGap;
+  uint8_t stall;  ///< longer than dispatching the next operator takes
+} FlopmeterProfileIdle;
 
-/// An operator that no other called, or a pause without one, on the time axis of a profile.
+/// An operator that no other called, or idle time without one, on the time axis of a profile.
 typedef struct FlopmeterProfileSpan {
-  const char* name;      ///< NULL: a pause
+  const char* name;      ///< NULL: idle time
   double start_seconds;  ///< since the profile began
   double seconds;
   int32_t lane;  ///< thread; 0 in device times
@@ -230,7 +230,7 @@ typedef struct FlopmeterProfileSpan {
 typedef struct FlopmeterProfileReceiver {
   void* context;
   void (*row)(void* context, const FlopmeterProfileRow* row);
-  void (*gap)(void* context, const FlopmeterProfileGap* gap);
+  void (*idle)(void* context, const FlopmeterProfileIdle* span);
   /// The longest ones, in the order of time.
   void (*span)(void* context, const FlopmeterProfileSpan* span);
   /// `device_times`: of the kernels, not of the host.

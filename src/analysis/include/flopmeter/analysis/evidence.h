@@ -86,7 +86,7 @@ struct OpTimes {
   double small = 0;      ///< operators shorter than their launch
   double unknown = 0;    ///< unsupported operators
   double between = 0;    ///< from one operator to the next
-  double pauses = 0;     ///< longer idle times; in none of the others
+  double stalls = 0;     ///< longer idle times; in none of the others
   double in_other = 0;   ///< part of the operators' time outside forward and backward
   double copies = 0;     ///< between host and device; in none of the above
   double starting_small = 0;   ///< part of `small` that only starts calls

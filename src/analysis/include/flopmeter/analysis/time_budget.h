@@ -30,7 +30,7 @@ inline constexpr Cause matmul_inefficiency{"matmul_inefficiency", "matmuls below
 /// Replaces the two above if MFU is not known.
 inline constexpr Cause compute{"compute", "matmuls"};
 inline constexpr Cause memory_bound{"memory_bound", "memory-bound operators"};
-inline constexpr Cause launch_overhead{"launch_overhead", "launching operators"};
+inline constexpr Cause launch_overhead{"launch_overhead", "launch overhead"};
 inline constexpr Cause communication{"communication", "exposed communication"};
 inline constexpr Cause straggler{"straggler", "waiting for the slowest rank"};
 inline constexpr Cause pipeline_bubble{"pipeline_bubble", "pipeline bubble"};

@@ -51,7 +51,7 @@ struct OpProfileRow {
 struct IdleSpan {
   Phase phase = Phase::other;  ///< of the operator after it
   bool recompute = false;      ///< on the way to one that computes again
-  bool pause = false;          ///< those that are longer than that way takes
+  bool stall = false;          ///< those that are longer than that way takes
   std::uint64_t count = 0;
   Seconds time;
 };
@@ -61,7 +61,7 @@ struct OpProfile {
   std::int64_t step = 0;  ///< of the record that was profiled
   double time_unix = 0;   ///< end of that step
   std::vector<OpProfileRow> rows;
-  std::vector<IdleSpan> gaps;
+  std::vector<IdleSpan> idle;
   StepTimeline timeline;  ///< longest outermost operators; of a run only its newest profile has one
   std::uint64_t calls = 0;
   Seconds wall;               ///< from start to stop

@@ -23,7 +23,7 @@ struct ShapeRate {
 };
 
 struct PeakTable {
-  std::string device;  ///< name of the device for display
+  std::string device;  ///< name of the device for display; empty: unknown
   std::string
       source;  ///< "catalog: <where the figure was read>", "measured", "given", "formula: …"
   std::array<std::optional<FlopsPerSecond>, dtype_count> peaks{};  ///< dense, by Dtype
