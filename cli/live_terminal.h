@@ -6,6 +6,7 @@
 
 #include <termios.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../exec_helper.h"
 
+#include <cerrno>
+
 namespace flopmeter {
 namespace {
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <forward_list>
+#include <string_view>
 #include <vector>
 
 namespace flopmeter {

@@ -10,6 +10,7 @@
 
 #include <pybind11/stl.h>
 
+#include <chrono>
 #include <deque>
 #include <vector>
 

@@ -5,6 +5,7 @@
 #include <flopmeter/core/text.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>

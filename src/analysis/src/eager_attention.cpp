@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <compare>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>

@@ -2,6 +2,7 @@
 #include <flopmeter/analysis/evidence.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace flopmeter {
 namespace {

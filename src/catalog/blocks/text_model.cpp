@@ -3,6 +3,8 @@
 
 #include <flopmeter/core/text.h>
 
+#include <algorithm>
+
 namespace flopmeter {
 namespace {
 

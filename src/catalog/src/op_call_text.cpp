@@ -3,6 +3,8 @@
 #include <flopmeter/core/text.h>
 
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace flopmeter {
 namespace {

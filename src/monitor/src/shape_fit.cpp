@@ -2,6 +2,7 @@
 #include "shape_fit.h"
 
 #include <cmath>
+#include <span>
 
 namespace flopmeter {
 namespace {

@@ -12,6 +12,7 @@
 #include <flopmeter/core/flop_estimator.h>
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/report/live_totals.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 

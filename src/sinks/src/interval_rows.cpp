@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <utility>
 
 namespace flopmeter {
 namespace {

@@ -4,6 +4,7 @@
 #include <flopmeter/core/text.h>
 
 #include <array>
+#include <cmath>
 
 namespace flopmeter {
 namespace {

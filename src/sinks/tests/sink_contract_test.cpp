@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <clocale>
+#include <cmath>
 #include <limits>
 #include <locale>
 

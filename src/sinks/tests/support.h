@@ -6,6 +6,7 @@
 #include <flopmeter/core/sink.h>
 
 #include <string>
+#include <vector>
 
 namespace flopmeter {
 

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <span>
 
 namespace flopmeter {

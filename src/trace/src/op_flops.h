@@ -13,6 +13,7 @@
 #include <flopmeter/core/units.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace flopmeter {

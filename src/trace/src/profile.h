@@ -9,6 +9,7 @@
 #include <flopmeter/core/op_profile.h>
 
 #include <span>
+#include <vector>
 
 namespace flopmeter {
 

@@ -8,6 +8,7 @@
 #include <flopmeter/core/utilization.h>
 
 #include <map>
+#include <numeric>
 
 namespace flopmeter {
 namespace {

@@ -10,6 +10,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace flopmeter {
 namespace {

@@ -11,6 +11,7 @@
 #include <flopmeter/core/phase.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace flopmeter {

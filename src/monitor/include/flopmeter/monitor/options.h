@@ -7,6 +7,7 @@
 #include <flopmeter/core/result.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -8,6 +8,7 @@
 #include <flopmeter/core/step_totals.h>
 #include <flopmeter/report/timeline.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>

@@ -9,6 +9,7 @@
 #include <flopmeter/core/step_totals.h>
 #include <flopmeter/report/timeline.h>
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
