@@ -78,7 +78,7 @@ def flopmeter(tree, *arguments):
 
 @pytest.mark.parametrize("arguments, name", [
     (["models", NAME, "--families"], NAME),
-    (["ops", f"{NAME}::ssm_chunk_scan_combined_fwd"], f"{NAME}::ssm_chunk_scan_combined_fwd"),
+    (["ops", f"{NAME}::_causal_conv1d_fwd_cpp"], f"{NAME}::_causal_conv1d_fwd_cpp"),
     (["conventions", NAME], NAME),
     (["rules", NAME], NAME),
     (["devices", "house 9000"], "House 9000"),
