@@ -8,6 +8,7 @@ Healthy and faulty trainings alternate on the same ranks.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import pathlib
@@ -84,4 +85,5 @@ if __name__ == "__main__":
     os.sched_setaffinity(0, {cpus[int(os.environ["RANK"]) % len(cpus)]})
     dist.init_process_group("gloo")
     take_turns(directories, [RanksPlan(**plan) for plan in plans], rounds, steps)
+    gc.collect()  # models keep the group, whose threads abort the process (torch 2.13) if they outlive the interpreter
     dist.destroy_process_group()

@@ -156,7 +156,7 @@ Result<Estimate> estimate(const Model& model, const EstimateRequest& request) {
   e.sequences = batch.count();
   e.tokens = batch.tokens();
   e.visual_tokens = visual_tokens(model, batch);
-  e.attention_pairs = causal_pairs(batch);
+  e.causal_pairs = causal_pairs(batch);
   e.dtype = request.dtype;
   e.devices = request.devices;
   e.peaks = request.peaks;
@@ -248,7 +248,7 @@ void write_json(JsonWriter& json, const Estimate& e) {
       .field("sequences", e.sequences)
       .field("tokens", e.tokens)
       .field("visual_tokens", e.visual_tokens)
-      .field("attention_pairs", e.attention_pairs)
+      .field("causal_pairs", e.causal_pairs)
       .end_object();
   json.field("convention", e.convention);
   json.key("flops").begin_object().field("forward", e.forward).field("backward", e.backward);

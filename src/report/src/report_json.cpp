@@ -141,15 +141,15 @@ void write_events(JsonWriter& json, const std::deque<RunEvent>& events) {
 }
 
 /// Parts of the program that its records name.
-void write_stages(JsonWriter& json, const std::map<std::string, StageTotals>& stages) {
+void write_stages(JsonWriter& json, const std::map<std::string, StepTotals>& stages) {
   json.key("stages").begin_array();
   for (const auto& [name, stage] : stages) {
     json.begin_object()
         .field("name", name)
-        .field("records", stage.records)
+        .field("records", stage.steps)
         .field("seconds", stage.seconds)
-        .field("flops_per_second", stage.model_flops.rate())
-        .field("mfu", stage.ideal.rate())
+        .field("flops_per_second", stage.flops_per_second())
+        .field("mfu", stage.mfu())
         .end_object();
   }
   json.end_array();

@@ -41,14 +41,6 @@ void RankTotals::add(const StepRecord& record) {
   dropped_records = std::max(dropped_records, record.dropped_records);
 }
 
-void StageTotals::add(const StepRecord& record) {
-  const double device_time = record.step_seconds.value * record.devices;
-  records += record.steps;
-  seconds += record.step_seconds.value;
-  if (record.model_flops) model_flops.add(record.model_flops->value, device_time);
-  if (record.mfu) ideal.add(*record.mfu * device_time, device_time);
-}
-
 double own_seconds(const StepTotals& totals) {
   const double waited = totals.phase(Phase::communication).value_or(0);
   return totals.steps == 0 ? 0 : (totals.seconds - waited) / static_cast<double>(totals.steps);
@@ -61,7 +53,9 @@ void RunOverview::add(const StepRecord& record) {
   constexpr std::size_t most_stages = 32;
   if (!record.stage.empty() && record.rank == ranks.begin()->first) {
     const std::string name{record.stage};
-    if (stages.size() < most_stages || stages.contains(name)) stages[name].add(record);
+    StepRecord of_any_kind = record;
+    of_any_kind.tag = StepTag::train;
+    if (stages.size() < most_stages || stages.contains(name)) stages[name].add(of_any_kind);
   }
   if (record.tag != StepTag::train) {
     constexpr std::size_t most_events = 500;

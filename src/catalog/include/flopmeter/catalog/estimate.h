@@ -55,7 +55,7 @@ struct Estimate {
   WideInt sequences = 0;
   WideInt tokens = 0;
   WideInt visual_tokens = 0;
-  WideInt attention_pairs = 0;  ///< causal pairs of one head of one layer, over all sequences
+  WideInt causal_pairs = 0;  ///< causal pairs of one head of one layer, over all sequences
   std::string convention;
   Breakdown parts;
   Flops forward;

@@ -37,16 +37,6 @@ struct RunEvent {
   double seconds = 0;
 };
 
-/// Records of one stage of the program, of any kind.
-struct StageTotals {
-  std::int64_t records = 0;
-  double seconds = 0;
-  AmountOverTime<WideInt> model_flops;  ///< over device seconds
-  AmountOverTime<double> ideal;         ///< device seconds that they take at peak
-
-  void add(const StepRecord& record);
-};
-
 /// Mean seconds of a step without waiting for other ranks.
 double own_seconds(const StepTotals& totals);
 
@@ -62,8 +52,8 @@ class RunOverview {
   std::map<int, RankTotals> ranks;
   std::map<FlopsProvenance, std::int64_t> sources;  ///< train steps by provenance of their FLOPs
   std::optional<AttentionPairs> attention_pairs;
-  std::deque<RunEvent> events;                ///< the newest of the lowest rank
-  std::map<std::string, StageTotals> stages;  ///< of the lowest rank, by name
+  std::deque<RunEvent> events;               ///< the newest of the lowest rank
+  std::map<std::string, StepTotals> stages;  ///< of the lowest rank, by name; records of any kind
 
   /// All ranks together.
   [[nodiscard]] StepTotals all() const;
