@@ -55,11 +55,16 @@ FunctionObject& to_function(PyObject* self) {
   return *reinterpret_cast<FunctionObject*>(self);  // NOLINT
 }
 
-/// The layout for a call with this number of arguments, if the rule has layouts.
-const CallLayout* find_layout(const OpRule& rule, std::size_t count) {
+/// The layout for a call with `count` arguments, of which `positional` are in `args`.
+const CallLayout* find_layout(const OpRule& rule,
+                              std::size_t count,
+                              PyObject* const* args,
+                              std::size_t positional) {
   const auto found =
       std::find_if(rule.layouts.begin(), rule.layouts.end(), [&](const CallLayout& each) {
-        return static_cast<std::size_t>(each.arguments) == count;
+        const auto boolean = static_cast<std::size_t>(each.boolean);
+        return static_cast<std::size_t>(each.arguments) == count &&
+               (each.boolean < 0 || (boolean < positional && PyBool_Check(args[boolean])));
       });
   return found == rule.layouts.end() ? nullptr : &*found;
 }
@@ -73,8 +78,8 @@ void read_call(const Binding& binding,
   const std::size_t keywords =
       names == nullptr ? 0 : static_cast<std::size_t>(PyTuple_GET_SIZE(names));
   if (rule != nullptr && !rule->layouts.empty()) {
-    // Without a layout for this number of arguments the call is counted as unsupported.
-    const CallLayout* layout = find_layout(*rule, positional + keywords);
+    // Without a layout for these arguments the call is counted as unsupported.
+    const CallLayout* layout = find_layout(*rule, positional + keywords, args, positional);
     for (std::size_t i = 0; layout != nullptr && i < layout->places.size(); ++i) {
       const auto at = static_cast<std::size_t>(layout->places[i]);
       if (layout->places[i] >= 0 && at < positional) into.set(i, args[at]);

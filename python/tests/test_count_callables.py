@@ -64,6 +64,35 @@ def test_flash_attention_2_forward_by_release(stub, count, causal, window):
     assert not c.unsupported
 
 
+HOPPER = [(6, 5, None, None), (9, 8, None, None), (11, 8, 9, None), (31, 22, 23, "flash_attn_3_cuda"), (31, 23, 24, "flash_attn_3_cuda")]
+
+
+@pytest.mark.parametrize(("count", "causal", "window", "module"), HOPPER)
+def test_flash_attention_3_forward_by_release(stub, count, causal, window, module):
+    name = module or "flashattn_hopper_cuda"
+    flash = stub(name, fwd=unseen)
+    args = [*qkv(), *[None] * (count - 3)]
+    args[causal] = True
+    if window is not None:
+        args[window : window + 2] = [1, 0]
+    with flopmeter.count() as c:
+        flash.fwd(*args)
+    assert c.by_op == {f"{name}::fwd": (12 if window is not None else 24) * PAIR}
+    assert not c.unsupported
+
+
+@pytest.mark.parametrize(("count", "starts", "longest", "causal"), [(11, 4, 7, 10), (14, 4, 8, 11), (15, 4, 9, 12)])
+def test_packed_flash_attention_3_forward_by_release(stub, count, starts, longest, causal):
+    flash = stub("flashattn_hopper_cuda", varlen_fwd=unseen)
+    args = [*qkv(packed=True), *[None] * (count - 3)]
+    args[starts] = args[starts + 1] = torch.tensor([0, 5, 7], dtype=torch.int32)
+    args[longest : longest + 2] = [5, 5]
+    args[causal] = True
+    with flopmeter.count() as c:
+        flash.varlen_fwd(*args)
+    assert (c.hardware_flops, c.bounded_flops, c.attention_pairs) == ((15 + 3) * PAIR, 0, "exact")
+
+
 def test_a_release_with_another_number_of_arguments_is_unsupported(stub):
     flash = stub("flash_attn_2_cuda", fwd=unseen)
     with flopmeter.count() as c:

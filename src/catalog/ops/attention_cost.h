@@ -36,6 +36,8 @@ struct AttentionPlaces {
 };
 
 inline AttentionBand attention_band(const OpCall& call, const AttentionPlaces& at) {
+  // A mask program replaces the causal mask and the window.
+  if (call.arg(at.mask_program).kind != Arg::Kind::none) return {};
   const std::int64_t causal = call.arg(at.causal).number_or(0);
   AttentionBand band{.bottom_right = at.bottom_right || causal == 2};
   if (at.window >= 0) {
@@ -83,13 +85,17 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
   const Arg max_q = call.arg(at.longest);
   const Arg max_k = call.arg(at.longest + 1);
   const bool has_starts = starts.is_tensor(1) && starts[0] > 0;
-  if (has_starts && max_q.is_number() && max_k.is_number()) {
+  const bool has_longest = max_q.is_number() && max_k.is_number();
+  if (has_starts && (has_longest || q.rank == 3 || q[0] == 1)) {
+    // Some libraries do not pass the longest length: no sequence is longer than all together.
     const WideInt sequences = starts[0] - 1;
-    op.pairs = std::min({sequences * band.pairs(max_q.integer, max_k.integer),
-                         op.queries * max_k.integer,
-                         op.keys * max_q.integer});
+    const std::int64_t longest_q = max_q.is_number() ? max_q.integer : q[length];
+    const std::int64_t longest_k = max_k.is_number() ? max_k.integer : k[length];
+    op.pairs = std::min({sequences * band.pairs(longest_q, longest_k),
+                         op.queries * longest_k,
+                         op.keys * longest_q});
     const bool even =
-        op.queries == sequences * max_q.integer && op.keys == sequences * max_k.integer;
+        has_longest && op.queries == sequences * longest_q && op.keys == sequences * longest_k;
     if (!even) known = AttentionPairs::unknown;
   } else {
     if (q.rank != 4 || (has_starts && starts[0] != q[0] + 1)) return std::nullopt;

@@ -68,7 +68,6 @@ constexpr std::array packed_backward_2 = {
     release(23, {.query = 1, .starts = 9, .longest = 12, .causal = 17, .window = 18}),
     release(24, {.query = 1, .starts = 9, .longest = 12, .causal = 17, .window = 18}),
 };
-// Two releases with 31 arguments differ.
 constexpr At forward_3_at{.starts = 7,
                           .longest = 12,
                           .used = 11,
@@ -82,7 +81,16 @@ consteval At with(At at, int causal, int chunk) {
   at.chunk = chunk;
   return at;
 }
+/// A release whose number of arguments is also that of another.
+consteval CallLayout ambiguous_release(int arguments, At at) {
+  CallLayout layout = release(arguments, at);
+  layout.boolean = at.causal;
+  return layout;
+}
 constexpr std::array forward_3 = {
+    ambiguous_release(
+        31, {.starts = 6, .longest = 11, .used = 10, .pages = 13, .causal = 22, .window = 23}),
+    ambiguous_release(31, with(forward_3_at, 23, -1)),
     release(32, with(forward_3_at, 23, -1)),
     release(33, with(forward_3_at, 24, -1)),
     release(34, with(forward_3_at, 24, 27)),
@@ -90,6 +98,29 @@ constexpr std::array forward_3 = {
 constexpr std::array backward_3 = {
     release(23, {.query = 1, .starts = 9, .longest = 13, .used = 12, .causal = 16, .window = 17}),
     release(22, {.query = 1, .starts = 9, .longest = 13, .used = 12, .causal = 16, .window = 17}),
+};
+// Version 3 before it had the functions above.
+constexpr std::array hopper_forward = {
+    release(6, {.causal = 5}),
+    release(9, {.causal = 8}),
+    release(11, {.causal = 8, .window = 9}),
+    release(12, {.causal = 8, .window = 9}),
+};
+constexpr std::array hopper_packed_forward = {
+    release(11, {.starts = 4, .longest = 7, .used = 6, .causal = 10}),
+    release(12, {.starts = 4, .longest = 8, .used = 7, .causal = 11}),
+    release(14, {.starts = 4, .longest = 8, .used = 7, .causal = 11, .window = 12}),
+    release(15, {.starts = 4, .longest = 9, .used = 7, .pages = 8, .causal = 12, .window = 13}),
+};
+constexpr std::array hopper_backward = {
+    release(11, {.query = 1, .causal = 10}),
+    release(12, {.query = 1, .causal = 10}),
+    release(14, {.query = 1, .causal = 10, .window = 11}),
+};
+constexpr std::array hopper_packed_backward = {
+    release(16, {.query = 1, .starts = 9, .longest = 11, .causal = 14}),
+    release(18, {.query = 1, .starts = 9, .longest = 13, .used = 12, .causal = 16}),
+    release(20, {.query = 1, .starts = 9, .longest = 13, .used = 12, .causal = 16, .window = 17}),
 };
 
 /// A function whose arguments are found by their names or by `layouts`.
@@ -149,8 +180,11 @@ constexpr std::array rules = {
     OpRule{.name = "flash_attn_2_cuda::fwd_kvcache", .flop_cost = unknown_cost, .python = true},
     function<forward>("flash_attn_3_cuda::fwd", forward_3),
     function<backward>("flash_attn_3_cuda::bwd", backward_3),
-    function<forward>("flashattn_hopper_cuda::fwd", forward_3),
-    function<backward>("flashattn_hopper_cuda::bwd", backward_3),
+    function<forward>("flashattn_hopper_cuda::fwd", hopper_forward),
+    function<forward>("flashattn_hopper_cuda::varlen_fwd", hopper_packed_forward),
+    function<backward>("flashattn_hopper_cuda::bwd", hopper_backward),
+    function<backward>("flashattn_hopper_cuda::varlen_bwd", hopper_packed_backward),
+    OpRule{.name = "flashattn_hopper_cuda::fwd_kvcache", .flop_cost = unknown_cost, .python = true},
     function<forward>("flash_attn.cute.interface::_flash_attn_fwd"),
     function<backward>("flash_attn.cute.interface::_flash_attn_bwd"),
     OpRule{.name = "flash_attn.cute.interface::_flash_attn_bwd_sparse_mla",
@@ -190,12 +224,14 @@ constexpr std::array examples = {
     packed_backward("flash_attn_2_cuda::varlen_bwd", uneven),
     causal("flash_attn_3_cuda::fwd", even),
     causal_backward("flash_attn_3_cuda::bwd", even),
-    packed("flashattn_hopper_cuda::fwd", uneven),
-    packed_backward("flashattn_hopper_cuda::bwd", uneven),
+    causal("flashattn_hopper_cuda::fwd", even),
+    packed("flashattn_hopper_cuda::varlen_fwd", uneven),
+    causal_backward("flashattn_hopper_cuda::bwd", even),
+    packed_backward("flashattn_hopper_cuda::varlen_bwd", uneven),
     causal("flash_attn.cute.interface::_flash_attn_fwd", even),
-    // all 2 * 15 pairs at most: a program computes the mask
+    // all 2 * 15 pairs at most: a program computes the mask instead of the causal one
     op_example("flash_attn.cute.interface::_flash_attn_fwd",
-               "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - - 0 - - 1",
+               "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - - - 1 - - 1",
                3360,
                1232,
                AttentionPairs::unknown),

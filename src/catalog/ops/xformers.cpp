@@ -53,10 +53,12 @@ constexpr std::array rules = {
     library_attention_rule<flash_backward>("mslk_flash3::flash_bwd"),
     OpRule{.name = "xformers::efficient_attention_forward_ck",
            .flop_cost = add_attention<ck_forward>,
-           .place_of = ck_place},
+           .place_of = ck_place,
+           .packed = packed_attention<ck_forward>},
     OpRule{.name = "xformers::efficient_attention_backward_ck",
            .flop_cost = add_attention<ck_backward>,
-           .place_of = ck_place},
+           .place_of = ck_place,
+           .packed = packed_attention<ck_backward>},
 };
 
 constexpr std::string_view forward_call =
@@ -75,6 +77,12 @@ constexpr std::array examples = {
     causal_backward("mslk_flash3::flash_bwd", backward_call),
     causal("xformers::efficient_attention_forward_ck",
            "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - 2"),
+    // Seven tokens in two sequences, queries at most five, keys of unknown length: 7 * 5 pairs.
+    op_example("xformers::efficient_attention_forward_ck",
+               "bf16[1,7,4,8] bf16[1,7,2,8] bf16[1,7,2,6] - [3] [3] 5 - 2",
+               3920,
+               1176,
+               AttentionPairs::unknown),
     causal_backward("xformers::efficient_attention_backward_ck",
                     "bf16[2,3,4,8] bf16[2,5,2,8] bf16[2,5,2,6] - - - - - 2"),
 };

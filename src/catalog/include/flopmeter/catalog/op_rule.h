@@ -123,6 +123,8 @@ struct PackedAttention {
 struct CallLayout {
   int arguments = 0;
   std::array<std::int8_t, 16> places{};  ///< by the rule's position; negative: not passed
+  /// An argument that is a Boolean, which distinguishes versions with the same number; -1: none.
+  int boolean = -1;
 };
 
 /// FLOP cost of one operator; empty if the arguments do not fit.
