@@ -281,6 +281,8 @@ class Monitor:
     def _log_what_was_not_counted(self) -> None:
         if self.rank == 0 and not self.status["steps"]:
             log_once(_WITHOUT_STEPS[self.policy])
+        if misuse := self.status["misuse"]:
+            log_once(f"{misuse} calls came out of order and were ignored, such as end_step() without begin_step()")
         if self._before_torch and loaded_torch() is not None:
             log_once("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
         if self._counter is not None and (unsupported := _flopmeter.unsupported_ops()):
@@ -305,6 +307,10 @@ class Monitor:
     def directory(self) -> str:
         """The run directory."""
         return self.core.status()["directory"]
+
+    def __repr__(self) -> str:
+        status = self.status
+        return f"<flopmeter.Monitor: {status['steps']} steps in {status['directory']}>"
 
     def subscribe(self, capacity: int = 1024) -> _flopmeter.Subscription:
         """A bounded queue of finished records, each as JSON."""

@@ -69,7 +69,9 @@ def find_peaks(device: Any = None, peak_tflops: float | str | None = None, spars
     if peak_tflops == "measured":
         table = measured()
         if table is None:
-            raise ValueError("peak_tflops='measured': no measured peak for this machine; run: flopmeter peak")
+            threads = _torch_threads()
+            with_threads = f" with {threads} thread{'s' if threads > 1 else ''}" if threads else ""
+            raise ValueError(f"no measured peak for this machine{with_threads}; run: flopmeter peak")
         return table
     if peak_tflops is not None:
         return _given(peak_tflops, str(device) if device is not None else torch_device_name() or _cpu_name())

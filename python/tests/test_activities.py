@@ -76,6 +76,24 @@ def test_generation_is_counted_as_its_closed_form(tmp_path):
     assert [row["model_flops"] for row in rows] == [matmuls + attention] * 3
 
 
+def test_work_between_generation_and_the_forward_pass_is_counted(tmp_path):
+    policy, reference = torch.nn.Linear(16, 8), torch.nn.Linear(16, 4)
+    optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+    monitor = flopmeter.Monitor(tmp_path, model=policy, peak_tflops=1, console=False)
+    for x in monitor.wrap([torch.ones(3, 16)] * 3):
+        with monitor.phase("generation"), torch.no_grad():
+            policy(x)
+        with torch.no_grad():
+            wanted = reference(x).sum()
+        (policy(x).sum() - wanted).backward()
+        optimizer.step()
+    monitor.finish()
+    forward, backward, referenced = 2 * 3 * 16 * 8, 2 * 3 * 16 * 8, 2 * 3 * 16 * 4  # x takes no gradient
+    rows = records(tmp_path)
+    assert [row["hardware_flops"] for row in rows if row["tag"] == "train"] == [forward + backward + referenced] * 3
+    assert [row["hardware_flops"] for row in rows if row["tag"] == "generation"] == [forward] * 3
+
+
 def diagnosis_of(directory):
     done = subprocess.run([str(PROGRAM), "diagnose", str(directory), "--json"], capture_output=True, text=True, env=os.environ)
     diagnosis = json.loads(done.stdout)

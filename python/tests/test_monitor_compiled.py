@@ -15,12 +15,14 @@ STEP = 3 * FORWARD - 2 * 16 * 32 * 64
 
 
 @pytest.mark.torch2("torch.compile")
-def test_steps_of_a_compiled_model(tmp_path):
+@pytest.mark.parametrize("first", ["monitor", "compile"])
+def test_steps_of_a_compiled_model(tmp_path, first):
     torch._dynamo.reset()  # drops the callbacks of compilations
     model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 8))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    compiled = torch.compile(model) if first == "compile" else None
     with flopmeter.Monitor(str(tmp_path), model=model, peak_tflops=1.0) as monitor:
-        compiled = torch.compile(model)
+        compiled = compiled or torch.compile(model)
         for batch in monitor.wrap([torch.randn(16, 32) for _ in range(6)]):
             optimizer.zero_grad()
             compiled(batch).sum().backward()

@@ -147,7 +147,7 @@ class Finder:
             here = "Python {}.{}, torch {}".format(sys.version_info[0], sys.version_info[1], self._torch.__version__)
             _log("the command runs without a monitor on {}: {}".format(here, error))
         except Exception as error:
-            _log("the command runs without a monitor: {}".format(describe_error(error)))
+            _log("the command runs without a monitor: {}".format(str(error) if isinstance(error, ValueError) else describe_error(error)))
 
 
 def install(torch):

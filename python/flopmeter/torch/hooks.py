@@ -11,6 +11,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -192,6 +193,7 @@ class TorchHooks:
         if modules:
             self._handles.append(ReplayHook(hooks.replay()))
             _live.add(self)
+            self._find_compiled()
             _follow_compiled_modules()
         if loader:
             kind = importlib.import_module("torch.utils.data.dataloader")._BaseDataLoaderIter
@@ -217,6 +219,16 @@ class TorchHooks:
         """A module was compiled.  Compiled code leaves the hooks out: those of the object around it run."""
         if self._handles and module in self._modules:
             self._put_on(compiled)
+
+    def _find_compiled(self) -> None:
+        """Modules may have been compiled before the monitor was made."""
+        eval_frame = sys.modules.get("torch._dynamo.eval_frame")
+        kind = getattr(eval_frame, "OptimizedModule", None)
+        if kind is None:
+            return
+        for each in gc.get_objects():
+            if type(each) is kind:
+                self.on_compiled(each.__dict__["_modules"].get("_orig_mod"), each)
 
     def remove(self) -> None:
         """Remove the hooks permanently."""

@@ -33,7 +33,8 @@ std::optional<Finding> find(const RuleContext& context) {
       "counted " + grouped(counted) + ", estimated " + grouped(estimated) + " in the same steps";
   finding.recommendation =
       error > 0 ? "look for work that the configuration does not describe: padding, eager "
-                  "attention over masked pairs, extra heads or losses"
+                  "attention over masked pairs, extra heads or losses, a reference or reward "
+                  "model in the step"
                 : "look for work that bypasses the dispatcher (custom kernels: "
                   "flopmeter.register_op) or layers that are frozen or skipped";
   return finding;

@@ -67,14 +67,6 @@ std::string published_text(const Diagnosis& diagnosis) {
   return ", " + std::string{place} + " the results " + published.text;
 }
 
-/// The largest cause other than `useful`; null if there is none.
-const BudgetLine* largest_loss(const TimeBudget& budget) {
-  for (const BudgetLine& line : budget.lines) {
-    if (line.cause != causes::useful) return &line;
-  }
-  return nullptr;
-}
-
 /// "; device-bound: the device is idle 0.0 % to 1.2 % of the time"; empty if it is unknown.
 std::string bound_text(const StepTotals::Device& device) {
   const std::string_view bound = device_bound(device);
@@ -195,6 +187,13 @@ Result<Diagnosis> diagnose(const Evidence& evidence) {
       });
   diagnosis.together = all_together(diagnosis);
   return diagnosis;
+}
+
+const BudgetLine* largest_loss(const TimeBudget& budget) {
+  for (const BudgetLine& line : budget.lines) {
+    if (line.cause != causes::useful) return &line;
+  }
+  return nullptr;
 }
 
 std::string verdict(const Diagnosis& diagnosis) {

@@ -311,6 +311,7 @@ void FlopResolver::use_mode(Slot& slot, const std::optional<FlopEstimate>& estim
       }
       break;
     case Mode::profiler:
+      record.flops_note = "not measured in this step";
       break;
   }
   if (record.flops_source == FlopsProvenance::none && estimated && estimator_ != nullptr &&

@@ -210,7 +210,7 @@ void StepTracker::begin_out_of_step(Phase phase, StepReply& reply) noexcept {
     discard(false);
   }
   if (state_ == State::pre_step) {
-    resume_pre_step_ = framework;
+    resume_pre_step_ = true;
     discard(true);  // the wait before it is not the wait of a step
   }
   if (state_ == State::idle) {

@@ -63,27 +63,33 @@ const overlayChart = (documents, labels, field, title, by) => {
   return {nodes: [legend, element], draw};
 };
 
-// Time per step by cause, one column for each run. All bars have one scale.
+// Time by cause, one column for each run: per step, or per token if the steps of the runs have
+// different numbers of them. All bars have one scale.
 const budgetsSection = (documents, labels) => {
   const usable = documents.filter(({budget}) => budget && budget.length);
   if (!usable.length) return section("Where the time goes", null, missing("No run has a time budget."));
-  const perStep = (data, cause) => {
+  const tokensOf = ({headline}) => headline.tokens_per_second * headline.step_seconds;
+  const tokens = usable.map(tokensOf);
+  const byTokens = Math.min(...tokens) > 0 && Math.max(...tokens) > 1.01 * Math.min(...tokens);
+  const [amount, many] = byTokens ? ["1,000 tokens", 1000] : ["step", 1];
+  const amounts = data => data.headline.train_steps * (byTokens ? tokensOf(data) : 1) / many;
+  const mean = (data, cause) => {
     const line = (data.budget || []).find(one => one.cause === cause);
-    return line ? line.seconds / data.headline.train_steps : 0;
+    return line ? line.seconds / amounts(data) : 0;
   };
   const names = new Map(usable.flatMap(({budget}) => budget.map(({cause, text: name}) => [cause, name])));
-  const total = data => (data.budget || []).reduce((sum, line) => sum + line.seconds, 0) / data.headline.train_steps;
+  const total = data => (data.budget || []).reduce((sum, line) => sum + line.seconds, 0) / amounts(data);
   const longest = Math.max(...usable.map(total));
-  const causes = [...names.keys()].sort((a, b) => Math.max(...usable.map(data => perStep(data, b))) - Math.max(...usable.map(data => perStep(data, a))));
-  const change = (data, cause) => documents.length === 2 && data === documents[1] ? perStep(data, cause) - perStep(documents[0], cause) : null;
+  const causes = [...names.keys()].sort((a, b) => Math.max(...usable.map(data => mean(data, b))) - Math.max(...usable.map(data => mean(data, a))));
+  const change = (data, cause) => documents.length === 2 && data === documents[1] ? mean(data, cause) - mean(documents[0], cause) : null;
   const cell = (data, cause) => {
-    const seconds = perStep(data, cause), difference = change(data, cause);
+    const seconds = mean(data, cause), difference = change(data, cause);
     return [seconds ? duration(seconds) : "–", known(difference) && Math.abs(difference) > 0.01 * longest ? h("small", {}, (difference < 0 ? "−" : "+") + duration(Math.abs(difference))) : null];
   };
-  return section("Where the time goes", "Time of a mean step by cause. All bars have the same scale: a shorter bar is a faster step.",
+  return section("Where the time goes", `Mean time per ${amount} by cause. All bars have the same scale: a shorter bar is a faster run.`,
     documents.map((data, i) => h("div", {class: "budget-row"}, h("span", {}, labels[i]),
       h("div", {class: "stack", role: "img", "aria-label": "time by cause, " + visible(labels[i])}, (data.budget || []).map(line =>
-        h("span", {title: `${line.text} ${duration(line.seconds / data.headline.train_steps)} per step, ${percent(line.share)}`, style: {flex: line.seconds / data.headline.train_steps / longest + " 1 0", background: `var(--${shadeOf(line.cause)})`}})),
+        h("span", {title: `${line.text} ${duration(line.seconds / amounts(data))} per ${amount}, ${percent(line.share)}`, style: {flex: line.seconds / amounts(data) / longest + " 1 0", background: `var(--${shadeOf(line.cause)})`}})),
         h("span", {style: {flex: 1 - total(data) / longest + " 1 0", background: "transparent"}})),
       h("span", {class: "num"}, duration(total(data))))),
     table([["cause", "side"], ...labels.map(label => [label, "r"])], causes.map(cause => ({cells: [h("span", {}, h("i", {class: "key", style: {background: `var(--${shadeOf(cause)})`}}), names.get(cause)), ...documents.map(data => cell(data, cause))]}))));

@@ -12,9 +12,9 @@ const numberMarks = ({marks, findings}) => marks.forEach((mark, i) => {
 const picturesOf = data => {
   const curve = curveOf(data.timeline);
   const has = (...fields) => fields.map(curve).filter(Boolean);
-  // HFU only if it differs; the last is drawn on top.
+  // HFU only if it differs visibly; the last is drawn on top.
   const [mfu, hfu] = [curve("mfu"), curve("hfu")];
-  const same = mfu && hfu && mfu.mean.every((value, i) => value === hfu.mean[i]);
+  const same = mfu && hfu && mfu.mean.every((value, i) => known(value) === known(hfu.mean[i]) && !(Math.abs(value - hfu.mean[i]) > 0.02 * value));
   const utilization = same ? [mfu] : has("hfu", "mfu");
   const work = utilization.length ? utilization : has("tflops_per_device");
   const speed = has("tokens_per_second").concat(curve("tokens_per_second") ? [] : has("samples_per_second"));

@@ -176,6 +176,15 @@ std::string published_sources(const Diagnosis& diagnosis) {
   return paragraph(dim("Sources: "), dim(list));
 }
 
+/// Whether the fix saves time of the largest loss, which the verdict names.
+bool explains_verdict(const Diagnosis& diagnosis, const Finding& finding) {
+  const BudgetLine* loss = largest_loss(diagnosis.budget);
+  if (loss == nullptr || finding.savings.empty()) return true;
+  return std::any_of(finding.savings.begin(), finding.savings.end(), [&](const Saving& saving) {
+    return saving.cause == loss->cause.id;
+  });
+}
+
 /// Verdict, reason, and next step: what a reader needs if they read three lines.
 std::string head_text(const Diagnosis& diagnosis) {
   std::string text = paragraph(bold("Verdict: "), printable(verdict(diagnosis)));
@@ -183,7 +192,8 @@ std::string head_text(const Diagnosis& diagnosis) {
     text += paragraph(bold("Why: "), "no rule found a cause worth 1 % of the time");
   } else {
     const Finding& first = diagnosis.findings.front();
-    text += paragraph(bold("Why: "), printable(first.summary));
+    const bool explains = explains_verdict(diagnosis, first);
+    text += paragraph(bold(explains ? "Why: " : "Largest fix: "), printable(first.summary));
     const std::string faster = faster_text(first.speedup);
     text +=
         paragraph(bold("Next: "),
@@ -196,6 +206,10 @@ std::string head_text(const Diagnosis& diagnosis) {
     facts += ", " + grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s";
   if (const auto goodput = diagnosis.totals.goodput())
     facts += ", goodput " + percent(*goodput) + " (train steps, of the run's time)";
+  for (const auto& [tag, other] : diagnosis.totals.other_tags) {
+    if (other.seconds > 0)
+      facts += ", " + std::string{to_string(tag)} + " " + duration(Seconds{other.seconds});
+  }
   return text + paragraph("", dim(facts)) + published_sources(diagnosis);
 }
 

@@ -90,6 +90,11 @@ std::string rates(const Estimate& e) {
             duration(*e.rates.step_seconds) + " per step, " +
             grouped(static_cast<WideInt>(*e.rates.tokens_per_second)) + " tokens/s\n";
   }
+  if (e.sequences < e.devices) {
+    text += grouped(e.devices) + " devices share " + grouped(e.sequences) +
+            (e.sequences == 1 ? " sequence" : " sequences") +
+            ": the times hold if the model is split over them (--batch: sequences of a step)\n";
+  }
   return text;
 }
 

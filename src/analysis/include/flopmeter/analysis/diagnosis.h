@@ -30,6 +30,9 @@ struct Diagnosis {
 /// An error if there is no train step.
 Result<Diagnosis> diagnose(const Evidence& evidence);
 
+/// The largest cause other than `useful`; null if there is none.
+const BudgetLine* largest_loss(const TimeBudget& budget);
+
 /// "MFU 16.3 % of the fp32 peak; the largest loss is waiting for data: 51.1 % of the time", with
 /// the published results of similar runs if there are any.
 std::string verdict(const Diagnosis& diagnosis);
