@@ -243,10 +243,10 @@ class Monitor:
         return self._events.on(event, **facts)
 
     @guarded
-    def _report_activity(self, event: str, stage: str) -> None:
+    def _report_activity(self, event: str, stage: str, **facts: int) -> None:
         if stage:
             self.core.set_stage(stage)
-        self._events.on(event)
+        self._events.on(event, **facts)
 
     @guarded
     def set_training_phase(self, name: str) -> None:

@@ -44,6 +44,8 @@ class Events {
     const py::handle step = fact("step");
     const py::handle epoch = fact("epoch");
     const py::handle loss = fact("loss");
+    const py::handle samples = fact("samples");
+    const py::handle tokens = fact("tokens");
     StepEvent event{.kind = static_cast<StepEventKind>(at - event_names.begin())};
     event.gradients = fact("gradients").ptr() != Py_False;
     event.policy = text_of(fact("policy")) == "per_batch" ? StepPolicy::per_batch
@@ -52,7 +54,7 @@ class Events {
     const StepOutcome outcome{.loss = real_number(loss, monitor.dropped_values)};
     event.outcome = &outcome;
     event.has_batch = event.kind == StepEventKind::fetch_end && !batch.is_none();
-    Described described{*this, batch, step, epoch, event.has_batch};
+    Described described{*this, batch, step, epoch, samples, tokens, event.has_batch};
     event.describe = [](void* context) -> const StepInput* {
       return static_cast<Described*>(context)->describe();
     };
@@ -73,6 +75,8 @@ class Events {
     py::handle batch;
     py::handle step;
     py::handle epoch;
+    py::handle samples;
+    py::handle tokens;
     bool is_loader;
     StepInput input{};
 
@@ -81,6 +85,8 @@ class Events {
       const StepInput* found =
           batch.is_none() ? nullptr : events.inspector_.describe(batch, monitor, !is_loader);
       if (found != nullptr) input = *found;
+      if (!samples.is_none()) input.samples = whole_number(samples, monitor.dropped_values);
+      if (!tokens.is_none()) input.tokens = whole_number(tokens, monitor.dropped_values);
       input.step = whole_number(step, monitor.dropped_values);
       input.epoch = epoch_number(epoch, monitor.dropped_values);
       return &input;

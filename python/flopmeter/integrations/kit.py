@@ -32,6 +32,7 @@ Events, each with the facts that it takes:
 ``epoch_end``                         a batch that began and did not end is discarded with its step
 ``forward_begin``, ``forward_end``    phases of the open step, as are ``backward_*`` and ``optimizer_*``
 ``evaluation_begin``, ``…_end``       a separate record between steps, as are ``checkpoint_*`` and ``generation_*``
+``generation_end`` samples, tokens    sequences and tokens that were generated
 ===================================== ===============================================================================
 
 Frameworks that know their steps call ``monitor.begin_step(step=, epoch=)`` and ``monitor.end_step(loss=)`` instead of

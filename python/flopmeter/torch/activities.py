@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import weakref
@@ -26,8 +27,20 @@ _FUNCTIONS = (
 _AFTER_STAGE = "update"  # of the steps that follow
 
 
+def _generated(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, int]:
+    """Sequences and new tokens that ``generate`` returned, with those after the end of a sequence; from shapes only."""
+    model, *positional = args
+    prompt = positional[0] if positional else kwargs.get("inputs", kwargs.get("input_ids"))
+    ids = getattr(result, "sequences", result)
+    tensor = sys.modules["torch"].Tensor
+    if type(prompt) is not tensor or type(ids) is not tensor or model.config.is_encoder_decoder:
+        return {}
+    samples, length = ids.shape
+    return {"samples": samples, "tokens": samples * (length - prompt.shape[1])}
+
+
 def _reported(
-    emit: weakref.WeakMethod[Callable[[str, str], Any]], activity: str, stage: str, original: Callable[..., Any]
+    emit: weakref.WeakMethod[Callable[..., Any]], activity: str, stage: str, original: Callable[..., Any]
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -35,18 +48,23 @@ def _reported(
         if report is None:
             return original(*args, **kwargs)
         report(f"{activity}_begin", stage)
+        facts: dict[str, int] = {}
         try:
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
+            if original.__name__ == "generate":
+                with contextlib.suppress(Exception):  # another result than tokens
+                    facts = _generated(result, args, kwargs)
+            return result
         finally:
-            report(f"{activity}_end", stage and _AFTER_STAGE)
+            report(f"{activity}_end", stage and _AFTER_STAGE, **facts)
 
     return call
 
 
-def report_activities(method: Callable[[str, str], Any]) -> list[Patch]:
+def report_activities(method: Callable[..., Any]) -> list[Patch]:
     """Report checkpoints and generation by the libraries that the program has imported to a method of a monitor.
 
-    The method gets an event, and the stage that begins with it or "".  The monitor is not kept alive.
+    The method gets an event, the stage that begins with it or "", and facts of the event.  The monitor is not kept alive.
     """
     emit = weakref.WeakMethod(method)
     patches = []

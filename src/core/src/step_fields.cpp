@@ -296,7 +296,7 @@ constexpr auto fields = std::to_array<Field>({
     row<&R::coverage>("", "coverage", ratio, gauge, "time in supported operators over compute time", "flopmeter_coverage_ratio", "perf/coverage"),
     derived("tflops_per_device", teraflops_per_second, rate, "model TFLOP/s per device", "", "", tflops_per_device),
     row<&R::samples>("", "samples", count, counter, "samples in the step", "flopmeter_samples_total"),
-    row<&R::tokens>("", "tokens", count, counter, "tokens in the step, without padding", "flopmeter_tokens_total"),
+    row<&R::tokens>("", "tokens", count, counter, "tokens in the step, without padding; in a generation, the new tokens", "flopmeter_tokens_total"),
     row<&R::padded_tokens>("", "padded_tokens", count, counter, "tokens in the step, with padding", "flopmeter_padded_tokens_total"),
     row<&R::visual_tokens>("", "visual_tokens", count, counter, "tokens that represent image patches", "flopmeter_visual_tokens_total"),
     row<&R::batch>("", "batch", none, text, "sequence lengths, padded length, and image grids: the input of recounts"),

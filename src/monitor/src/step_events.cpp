@@ -74,6 +74,7 @@ StepReply StepTracker::on(const StepEvent& event) noexcept {
       begin_out_of_step(Phase::generation, reply);
       break;
     case StepEventKind::generation_end:
+      if (state_ == State::out_of_step) recorder_.add_generated(described(event));
       end_out_of_step(Phase::generation);
       break;
     case StepEventKind::batch_begin:

@@ -137,6 +137,11 @@ void StepRecorder::count_generation() noexcept {
   if (now_.record.tag == StepTag::generation && !now_.counted) start_counting();
 }
 
+void StepRecorder::add_generated(const StepInput& input) noexcept {
+  add(now_.record.samples, input.samples);
+  add(now_.record.tokens, input.tokens);
+}
+
 void StepRecorder::add_batch(const StepInput& input) noexcept {
   StepRecord& record = now_.record;
   add(record.samples, input.samples);

@@ -61,6 +61,8 @@ class StepRecorder {
   void tag_out_of_step(Phase phase) noexcept;
   /// Counts the FLOPs of a record that is a generation.
   void count_generation() noexcept;
+  /// Sequences and tokens of a generation.
+  void add_generated(const StepInput& input) noexcept;
   void set_stage(std::string_view stage) noexcept { now_.record.stage = stage; }
 
   /// The next step has this number unless its input has one.

@@ -209,6 +209,8 @@ void StepTracker::begin_out_of_step(Phase phase, StepReply& reply) noexcept {
     reply.step_discarded = true;  // its FLOPs could not be distinguished from the evaluation's
     discard(false);
   }
+  // The loader gave prompts; the batch of the step is made of what is generated.
+  if (phase == Phase::generation && batch_waits_) recorder_.drop_batch();
   if (state_ == State::pre_step) {
     resume_pre_step_ = true;
     discard(true);  // the wait before it is not the wait of a step

@@ -95,7 +95,7 @@ const stagesSection = ({stages}) => {
   const total = stages.reduce((sum, stage) => sum + stage.seconds, 0);
   return section("Stages", "Time of the records by stage, all kinds of records together.",
     h("div", {class: "rows"}, [...stages].sort((a, b) => b.seconds - a.seconds).flatMap(stage =>
-      barRow(stage.name, stage.seconds / total, "accent", [percent(stage.seconds / total), duration(stage.seconds) + (known(stage.mfu) ? ", MFU " + percent(stage.mfu) : "")]))));
+      barRow(stage.name, stage.seconds / total, "accent", [percent(stage.seconds / total), duration(stage.seconds) + (known(stage.mfu) ? ", MFU " + percent(stage.mfu) : "") + (known(stage.tokens_per_second) ? `, ${whole(stage.tokens_per_second)} tokens/s` : "")]))));
 };
 
 const dtypesSection = ({dtypes, headline}) => {

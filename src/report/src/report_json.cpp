@@ -149,6 +149,7 @@ void write_stages(JsonWriter& json, const std::map<std::string, StepTotals>& sta
         .field("records", stage.steps)
         .field("seconds", stage.seconds)
         .field("flops_per_second", stage.flops_per_second())
+        .field("tokens_per_second", stage.tokens_per_second())
         .field("mfu", stage.mfu())
         .end_object();
   }
