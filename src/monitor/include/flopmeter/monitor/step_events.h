@@ -93,10 +93,9 @@ struct StepEvent {
   BackwardReport backward = BackwardReport::none;      ///< forward_end
   StepPolicy policy = StepPolicy::per_optimizer_step;  ///< loop_begin
   const StepOutcome* outcome = nullptr;                ///< batch_end
-  /// forward_begin, fetch_end, batch_begin: describes the batch; generation_end: what was generated;
-  /// loop_begin: gives the first step;
-  /// called only if it is needed.  The result must stay valid until the event returns; null:
-  /// nothing is known.
+  /// forward_begin, fetch_end, batch_begin: describes the batch; generation_end: what was
+  /// generated; loop_begin: gives the first step; called only if it is needed.  The result must
+  /// stay valid until the event returns; null: nothing is known.
   const StepInput* (*describe)(void* context) = nullptr;
   /// forward_begin: whether a backward pass began in any thread since the last forward pass.
   bool (*backward_begun)(void* context) = nullptr;
