@@ -57,7 +57,7 @@ std::string_view to_string(IdleCause cause);
 /// Idle time by cause; sums to the idle time of its window.
 struct IdleTimes {
   std::array<TraceNs, idle_cause_count> time{};
-  std::array<std::int64_t, idle_cause_count> gaps{};
+  std::array<std::int64_t, idle_cause_count> intervals{};
 };
 
 /// Exact integers.
