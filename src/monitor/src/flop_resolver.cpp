@@ -86,7 +86,7 @@ void clear_flops(StepRecord& record) {
   record.flops_source = FlopsProvenance::none;
 }
 
-/// The FLOPs came with the batch: a count of less than half of what is expected missed some work.
+/// The caller stated the FLOPs: a count below half of them missed some work.
 void check_stated_flops(StepRecord& record, WideInt expected) {
   const bool lacks = lacks_work(record);
   if (!lacks && 2 * record.counted_flops->value >= expected) return;
@@ -237,7 +237,7 @@ void FlopResolver::choose(Slot& slot) {
     return;
   }
   if (record.flops_source == FlopsProvenance::framework ||
-      record.flops_source == FlopsProvenance::estimate) {  // they came with the batch
+      record.flops_source == FlopsProvenance::estimate) {  // the caller stated them
     if (!slot.counted) return;
     const auto stated = static_cast<std::uint64_t>(record.model_flops->value);
     const auto estimated = estimate(slot);
@@ -320,7 +320,7 @@ void FlopResolver::use_mode(Slot& slot, const std::optional<FlopEstimate>& estim
   }
 }
 
-/// A counter sees what ran: the numerator of HFU, not of MFU.
+/// A hardware counter counts all executed work: the numerator of HFU, not of MFU.
 void FlopResolver::use_counters(StepRecord& record, double counted) const {
   const auto flops = static_cast<std::uint64_t>(std::max(0.0, counted * counter_factor_));
   record.hardware_flops = Flops{static_cast<WideInt>(flops)};
