@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the parts of the analysis together, one report per device.
+// Combines the parts of the analysis, one report per device.
 #include "collectives.h"
 #include "device_peaks.h"
 #include "idle.h"

@@ -89,7 +89,7 @@ TEST(DeviceTime, a_device_step_ends_with_the_last_work_that_it_launched) {
   EXPECT_EQ(report.carried_over, 1);
 }
 
-TEST(DeviceTime, devices_of_one_file_are_apart) {
+TEST(DeviceTime, devices_of_one_file_have_separate_reports) {
   Result<Trace> trace = parse_trace(
       R"([{"ph": "X", "cat": "kernel", "name": "a", "ts": 0, "dur": 10, "args": {"device": 0}},
           {"ph": "X", "cat": "kernel", "name": "b", "ts": 5, "dur": 10, "args": {"device": 1}}])");
