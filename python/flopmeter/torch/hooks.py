@@ -77,7 +77,7 @@ def can_hook() -> bool:
 
 
 def gradients_enabled() -> bool:
-    """As torch has it now; True without torch."""
+    """Whether torch computes gradients now; True without torch."""
     torch = loaded_torch()
     return torch is None or torch.is_grad_enabled()
 

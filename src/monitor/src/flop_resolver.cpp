@@ -121,7 +121,7 @@ std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
   return std::nullopt;
 }
 
-void FlopResolver::leave_out_masked_work(StepRecord& record, const FlopEstimate& estimated) const {
+void FlopResolver::exclude_masked_work(StepRecord& record, const FlopEstimate& estimated) const {
   const bool padded = record.batch.batch().padded_length > 0;
   if (!padded && record.attention_pairs != AttentionPairs::full) return;
   if (estimator_->convention() != counted_convention || estimated.executed == 0) return;
@@ -285,7 +285,7 @@ void FlopResolver::use_count(Slot& slot,
     record.flops_note = hidden_kernels;
     return;
   }
-  if (estimated && trains) leave_out_masked_work(record, *estimated);
+  if (estimated && trains) exclude_masked_work(record, *estimated);
   if (trains) learn(slot, estimated);
   if (options_.mode == Mode::hybrid && record.flops_note.empty())
     record.flops_note = counter_reason_;

@@ -52,7 +52,7 @@ class FlopResolver {
   /// If a count with padding or masked pairs equals the estimate to the integer, the model FLOPs
   /// are those of the estimate for the real lengths; otherwise the count of a padded batch is an
   /// upper bound.
-  void leave_out_masked_work(StepRecord& record, const FlopEstimate& estimated) const;
+  void exclude_masked_work(StepRecord& record, const FlopEstimate& estimated) const;
   void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
   void use_estimate(Slot& slot, FlopEstimate estimated);
   void use_count(Slot& slot, const std::optional<FlopEstimate>& estimated, bool trains);
