@@ -19,30 +19,30 @@ struct IntervalSeries {
 
 inline constexpr auto interval_series = std::to_array<IntervalSeries>({
     {{"performance/tflops_total", Unit::teraflops_per_second, "model TFLOP/s of all devices"},
-     [](const IntervalRow& row) { return row.tflops_total; }},
+     [](auto& row) { return row.tflops_total; }},
     {{"performance/samples_per_second", Unit::per_second, "samples per second, all ranks"},
-     [](const IntervalRow& row) { return row.samples_per_second; }},
+     [](auto& row) { return row.samples_per_second; }},
     {{"performance/tokens_per_second", Unit::per_second, "tokens per second, all ranks"},
-     [](const IntervalRow& row) { return row.tokens_per_second; }},
+     [](auto& row) { return row.tokens_per_second; }},
     {{"performance/avg_step_time_ms", Unit::none, "mean step time in milliseconds"},
-     [](const IntervalRow& row) { return std::optional{row.step_seconds.value * 1e3}; }},
+     [](auto& row) { return std::optional{row.step_seconds.value * 1e3}; }},
     {{"perf/mfu_percent", Unit::none, "model FLOPs utilization in percent"},
-     [](const IntervalRow& row) { return row.mfu ? std::optional{*row.mfu * 100} : std::nullopt; }},
+     [](auto& row) { return row.mfu ? std::optional{*row.mfu * 100} : std::nullopt; }},
     {{"perf/mfu_run", Unit::ratio, "model FLOPs utilization over the run"},
-     [](const IntervalRow& row) { return row.mfu_run; }},
+     [](auto& row) { return row.mfu_run; }},
     {{"perf/steps_per_second", Unit::per_second, "steps per second"},
-     [](const IntervalRow& row) {
+     [](auto& row) {
        const double seconds = row.step_seconds.value;
        return seconds > 0 ? std::optional{1 / seconds} : std::nullopt;
      }},
     {{"perf/tokens_per_second", Unit::per_second, "tokens per second, all ranks"},
-     [](const IntervalRow& row) { return row.tokens_per_second; }},
+     [](auto& row) { return row.tokens_per_second; }},
     {{"perf/samples_per_second", Unit::per_second, "samples per second, all ranks"},
-     [](const IntervalRow& row) { return row.samples_per_second; }},
+     [](auto& row) { return row.samples_per_second; }},
     {{"memory/current_gb", Unit::none, "memory in use, in 2^30 bytes"},
-     [](const IntervalRow& row) { return row.memory_gb; }},
+     [](auto& row) { return row.memory_gb; }},
     {{"memory/peak_gb", Unit::none, "highest memory so far, in 2^30 bytes"},
-     [](const IntervalRow& row) { return row.memory_peak_gb; }},
+     [](auto& row) { return row.memory_peak_gb; }},
 });
 
 }  // namespace flopmeter

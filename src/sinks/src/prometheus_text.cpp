@@ -110,35 +110,25 @@ struct RunSeries {
 constexpr auto all_run_series = std::to_array<RunSeries>({
     {{"flopmeter_run_info", Unit::none, "constant 1, with the properties of the run as labels"},
      "gauge",
-     [](Exposition& out, const RunContext& run, const Totals&) { write_info(out, run); }},
+     [](auto& out, auto& run, auto&) { write_info(out, run); }},
     {{"flopmeter_world_size", Unit::count, "ranks of the run"},
      "gauge",
-     [](Exposition& out, const RunContext& run, const Totals&) {
-       out.sample(std::to_string(run.world_size()));
-     }},
+     [](auto& out, auto& run, auto&) { out.sample(std::to_string(run.world_size())); }},
     {{"flopmeter_data_parallel_size", Unit::count, "ranks that process different samples"},
      "gauge",
-     [](Exposition& out, const RunContext& run, const Totals&) {
-       out.sample(std::to_string(run.data_parallel()));
-     }},
+     [](auto& out, auto& run, auto&) { out.sample(std::to_string(run.data_parallel())); }},
     {{"flopmeter_peak_flops_per_second", Unit::per_second, "peak that utilization refers to"},
      "gauge",
-     [](Exposition& out, const RunContext& run, const Totals&) {
-       write_peaks(out, run.metadata.peaks);
-     }},
+     [](auto& out, auto& run, auto&) { write_peaks(out, run.metadata.peaks); }},
     {{"flopmeter_steps_total", Unit::count, "finished train steps"},
      "counter",
-     [](Exposition& out, const RunContext&, const Totals& totals) {
-       out.sample(std::to_string(totals.steps));
-     }},
+     [](auto& out, auto&, auto& totals) { out.sample(std::to_string(totals.steps)); }},
     {{"flopmeter_step_duration_seconds", Unit::seconds, "wall time of train steps"},
      "histogram",
-     [](Exposition& out, const RunContext&, const Totals& totals) {
-       write_histogram(out, totals);
-     }},
+     [](auto& out, auto&, auto& totals) { write_histogram(out, totals); }},
     {{"flopmeter_run_mfu_ratio", Unit::ratio, "model FLOPs utilization over the run"},
      "gauge",
-     [](Exposition& out, const RunContext&, const Totals& totals) {
+     [](auto& out, auto&, auto& totals) {
        if (const auto mfu = totals.run.mfu()) out.sample(number_text(*mfu));
      }},
 });
