@@ -84,9 +84,9 @@ Result<std::optional<PeakTable>> PeakArgument::table() const {
     if (!tera || !(*tera >= 1e-6) || *tera > 1e9)
       return wrong("peak",
                    "is '" + printable(peak) + "' but must be TFLOP/s of one device, or measured");
-    PeakTable given{.device = device, .source = "given"};
-    given.set(*type, {*tera * 1e12});
-    return std::optional{given};
+    PeakTable user{.device = device, .source = "user"};
+    user.set(*type, {*tera * 1e12});
+    return std::optional{user};
   }
   if (device.empty()) return std::optional<PeakTable>{};
   auto table = device_table(device, sparse, *type);

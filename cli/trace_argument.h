@@ -9,7 +9,7 @@
 
 namespace flopmeter {
 
-/// Reads the traces that `paths` name, files or directories, and puts their ranks side by side.
+/// Reads the traces that `paths` name, files or directories, and compares their ranks.
 /// Shows progress on a terminal.  A file that is not a trace is an error if it was named
 /// explicitly, and a note if others of its directory are traces.
 Result<TraceReport> read_trace_arguments(const std::vector<std::string>& paths,

@@ -105,7 +105,7 @@ def open_wheel(url, folder):
 
 
 def fetch(version):
-    """The directory that stands for site-packages/torch of this version."""
+    """The directory that replaces site-packages/torch of this version."""
     folder = cache_folder() / version
     if folder.is_dir():
         return folder

@@ -119,6 +119,8 @@ def pages():
             rows = document if isinstance(document, list) else document[name]
             result[f"{name}.md"] = f"# {title}\n\n{NOTE}{table(rows)}"
     result["models.md"] += f"\n## Families\n\n{table(json.loads(ask('models', '--families', '--json')))}"
+    series = table(json.loads(ask("fields", "--series", "--json")))
+    result["fields.md"] += f"\n## Prometheus and TensorBoard series that are not fields\n\n{series}"
     helps = [f"## {' '.join(['flopmeter', *c])}\n\n```\n{ask(*c, '--help').strip()}\n```\n"
              for c in [[], *([name] for name in known)]]
     result["cli.md"] = f"# Command-line reference\n\n{NOTE}" + "\n".join(helps)

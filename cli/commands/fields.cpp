@@ -2,6 +2,7 @@
 #include "../catalog_command.h"
 
 #include <flopmeter/core/step_fields.h>
+#include <flopmeter/sinks/sinks.h>
 
 namespace flopmeter {
 namespace {
@@ -19,11 +20,25 @@ std::vector<CatalogRow> rows() {
   return all;
 }
 
+std::vector<CatalogRow> series_rows() {
+  std::vector<CatalogRow> all;
+  for (const OutputSeries& series : output_series()) {
+    all.push_back(
+        {std::string{series.name},
+         {{"help", std::string{series.help}}, {"unit", std::string{to_string(series.unit)}}}});
+  }
+  return all;
+}
+
 }  // namespace
 
 extern constinit const Command command_fields{
     .name = "fields", .help = "Fields of a step record", .order = 25, .set_up = [](Arguments& app) {
-      return catalog_command(app, {"field", rows});
+      return catalog_command(app,
+                             {"field", rows},
+                             "--series",
+                             "list the Prometheus and TensorBoard series that are not fields",
+                             {"series", series_rows});
     }};
 
 }  // namespace flopmeter

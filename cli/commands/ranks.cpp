@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All ranks of a run side by side, and the world they make.
+// All ranks of a run, each and in total.
 #include "../command.h"
 #include "../run_argument.h"
 

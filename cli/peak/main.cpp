@@ -17,7 +17,7 @@ namespace {
 
 constexpr double most_disturbed = 0.1;  // of the time in which other load had the processor
 
-/// Part of the time since the begin in which other load kept this thread from running.
+/// Part of the time since the start in which other load kept this thread from running.
 class Disturbance {
  public:
   [[nodiscard]] double share() {

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of the hardware does useful work: MFU of a training run, and exact FLOP counts of what PyTorch runs.
+"""Measures the model FLOPs utilization (MFU) of training runs, and counts the FLOPs of PyTorch code exactly.
 
-Importing this needs neither torch nor a GPU, and takes a few milliseconds: each name is loaded when it is first used.
+The import needs neither torch nor a GPU, and takes a few milliseconds: each name is loaded on first use.
 """
 
 import importlib
 
-TYPE_CHECKING = False  # as type checkers know it; the module typing would take longer to import than this one
+TYPE_CHECKING = False  # True for type checkers; importing the module typing would take longer than this one
 if TYPE_CHECKING:
     from flopmeter import compat, integrations
     from flopmeter.counting import Count, count

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from flopmeter.log import log_once
 
 _MOST_PARTS = 16  # of a batch that is a list: the first of them that is a tensor counts
-_BY_VALUE = ("attention_mask", "position_ids", "cu_seq_lens_q", "image_grid_thw")  # whose content matters, not only the shape
+_BY_VALUE = ("attention_mask", "position_ids", "cu_seq_lens_q", "image_grid_thw")  # their values matter, not only their shape
 _HUGGING_FACE = {"BatchEncoding", "BatchFeature"}
 
 
@@ -42,7 +42,7 @@ def _rows(values: Any) -> list[Any]:
 def _lengths(mask: Any) -> tuple[list[int], int]:
     """Real tokens of each row and the padded length, which is 0 if only the shape is known.
 
-    Only the shape is used of a mask that is on a device, has a row per query, or is added to scores.
+    Of a mask that is on a device, has a row per query, or is added to scores, only the shape is used.
     """
     shape = getattr(mask, "shape", None)
     if shape is None:
@@ -74,7 +74,7 @@ def describe(
     seq_lens: Any = None,
     flops: Any = None,
 ) -> Batch:
-    """A batch from known facts; of a tensor on a device only the shape is used.  May raise for values of a wrong type."""
+    """A batch from known properties; of a tensor on a device only the shape is used.  May raise for values of a wrong type."""
     lengths: list[int] = []
     padded = 0
     if seq_lens is not None:

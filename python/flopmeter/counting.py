@@ -123,7 +123,7 @@ class Count:
 
     @property
     def coverage(self) -> float | None:
-        """1.0 if everything that ran has a FLOP cost, else None: only a profiled step knows the time of the rest."""
+        """1.0 if everything that ran has a FLOP cost, else None: only a profiled step measures the time of the rest."""
         return None if self._counts()["unsupported"] else 1.0
 
     @property

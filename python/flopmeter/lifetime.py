@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The monitors of this process: they finish at exit, and an automatic one gives way to one that the program makes."""
+"""The monitors of this process: they finish at exit, and an automatic one yields to one that the program creates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages for people: one line each, once, on stderr.  Never raises and never writes to stdout."""
+"""Messages for the user: one line each, once, on stderr.  Never raises and never writes to stdout."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _registered: dict[str, Callable[[], Mapping[str, Any]]] = {}
 
 
 def register_model(name: str, builder: Callable[[], Mapping[str, Any]]) -> None:
-    """Make ``name`` a model: ``builder()`` returns its configuration, as a ``config.json`` would hold it."""
+    """Register the model ``name``: ``builder()`` returns its configuration, as in a ``config.json``."""
     _registered[name] = builder
 
 
@@ -115,6 +115,6 @@ def find_model(model: Any) -> tuple[_flopmeter.Model, int | None]:
     if config is None:
         raise ValueError(
             f"flopmeter: {type(model).__name__} has no configuration to estimate from; "
-            "give a model's name, a config.json, a dict or a Hugging Face model"
+            "specify a model name, a config.json, a dict, or a Hugging Face model"
         )
     return _from_config(config, f"the configuration of {type(model).__name__}")

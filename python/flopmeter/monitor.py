@@ -38,15 +38,15 @@ _FINISH_SECONDS = 1.7  # the most that finish() takes, even if an output does no
 
 
 class StepSource(NamedTuple):
-    """Where the step tracker gets its events from, in addition to the marks of the loop."""
+    """The sources of events for the step tracker, in addition to the marks of the loop."""
 
     policy: Literal["explicit", "per_optimizer_step", "framework"] = "explicit"
     model_hooks: bool = True  # on the model; False: an integration reports forward and backward
-    modules: tuple[Any, ...] = ()  # whose passes are forward and backward, if the model is a configuration
+    modules: tuple[Any, ...] = ()  # if the model is a configuration: modules whose passes are forward and backward
     optimizer_hooks: bool = True  # on all optimizers of torch; False: the caller passes them on
     loader_hook: bool = False  # on all loaders of torch
     on_model_lost: Callable[[], None] | None = None  # optimizers step but the model is not called
-    automatic: bool = False  # started by ``flopmeter run``: gives way to a monitor that the program makes
+    automatic: bool = False  # started by ``flopmeter run``: yields to a monitor that the program creates
 
 
 def _remove_all(hooks: list[Any]) -> None:
@@ -166,7 +166,7 @@ class Monitor:
         else:
             self.core.mark(samples, tokens)
         if self._finished:
-            log_once("a step after finish() is not recorded; make a new Monitor")
+            log_once("a step after finish() is not recorded; create a new Monitor")
         return self._step
 
     def begin_step(self, tokens: int | None = None, samples: int | None = None, **more: Any) -> None:
@@ -284,7 +284,7 @@ class Monitor:
         if misuse := self.status["misuse"]:
             log_once(f"{misuse} calls came out of order and were ignored, such as end_step() without begin_step()")
         if self._before_torch and loaded_torch() is not None:
-            log_once("torch was imported after the monitor was made, so no FLOPs were counted; make the monitor after it")
+            log_once("no FLOPs were counted: the Monitor was created before torch was imported; create it after `import torch`")
         if self._counter is not None and (unsupported := _flopmeter.unsupported_ops()):
             log_once(f"MFU is incomplete: no FLOP cost is known for {', '.join(list(unsupported)[:5])}; see flopmeter.register_op")
 

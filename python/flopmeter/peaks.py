@@ -19,7 +19,7 @@ def _given(tflops: Any, device: str) -> PeakTable:
         peak = 0
     if not 0 < peak < 1e9:
         raise ValueError(f"peak_tflops is {tflops!r} but must be the TFLOP/s of one device, a positive number, or 'measured'")
-    return PeakTable(device, "given", dict.fromkeys(_flopmeter.dtype_names, peak * 1e12))
+    return PeakTable(device, "user", dict.fromkeys(_flopmeter.dtype_names, peak * 1e12))
 
 
 def measured() -> PeakTable | None:

@@ -103,7 +103,7 @@ def make_exchange(options: dict[str, str]) -> int:
         return 0
     distributed = initialized_distributed()
     if distributed is None:
-        log_once("broadcast: torch.distributed is not initialized, so each rank measures for itself; make the monitor after it")
+        log_once("broadcast: torch.distributed is not initialized, so each rank measures its own work; create the Monitor after init_process_group()")
         return 0
     group = distributed.new_group(backend="gloo")
     return torch_adapter().make_exchange(group.group_name)

@@ -21,7 +21,7 @@ _sinks: dict[str, Sink] = {}
 
 
 def register_sink(name: str, write: Sink) -> None:
-    """Make ``sinks=["name"]`` an output: ``write(record)`` gets each record as a dict, in a separate thread."""
+    """Register the output ``sinks=["name"]``: ``write(record)`` gets each record as a dict, in a separate thread."""
     _sinks[name] = write
 
 
@@ -38,7 +38,7 @@ class WandbWriter:
 
     A separate row would advance W&B's step, and a row that the user then logs with a smaller step= would be lost; so
     values join the user's next row unless ``own_rows`` is set.  With ``keep_all``, values that joined no row of the user
-    become a row before the next values come: at most one per step, so that no step= of the user's is exceeded.
+    become a row before the next values come: at most one per step, so that the user's step= is never exceeded.
     """
 
     def __init__(self, own_rows: bool, keep_all: bool = False) -> None:

@@ -14,7 +14,7 @@ def as_float(value: Any) -> float | None:
         if value is None or type(value) in (int, float):
             return None if value is None else float(value)
         if getattr(getattr(value, "device", None), "type", "cpu") != "cpu":
-            log_once("a loss on a device is not recorded, because reading it would wait; pass loss.item() where you have it")
+            log_once("a loss on a device is not recorded, because reading it would wait; pass loss.item() if you have it anyway")
             return None
         return float(value.item() if hasattr(value, "item") else value)
     except Exception:  # code of the user's type

@@ -9,7 +9,7 @@ namespace {
 constexpr int most_depth = 4;
 constexpr std::size_t most_numbers = 512;
 
-/// A type with this number stands for itself: its content does not matter or is not inspected.
+/// A value of a type with this number is described by its type: its content is not inspected.
 std::int64_t identity(const void* pointer) noexcept {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(pointer));  // NOLINT
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The catalog's models and estimate() for Python.  Figures leave as JSON text: Python's integers
-// are exact.
+// The catalog's models and estimate() for Python.  Results are JSON text, in which integers are
+// exact.
 #include "training_argument.h"
 
 #include <flopmeter/catalog/estimate.h>

@@ -25,7 +25,7 @@ class Events {
  public:
   explicit Events(PythonMonitor& monitor) : link_(monitor.link()) {}
 
-  /// Reports an event by name; returns what the reporter should do or log: names, mostly none.
+  /// Reports an event by name; returns the names of actions for the reporter, mostly none.
   py::tuple on(py::handle name, const py::kwargs& facts) {
     if (*link_ == nullptr) return py::tuple{};
     PythonMonitor& monitor = **link_;

@@ -44,7 +44,7 @@ class FetchedBatches {
     }
   }
 
-  /// The model gets the next batch, of which `input` knows the shape alone.  Returns the lengths
+  /// The model gets the next batch, of which `input` has the shape only.  Returns the lengths
   /// that were read, if they are of a batch of this shape, else `input`.
   const StepInput* next(const StepInput* input) noexcept {
     if (loaders_.empty() || loaders_.back().batches.empty()) return input;

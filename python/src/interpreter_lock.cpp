@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds where threads wait for Python's interpreter lock, so that the monitor can see whether the
-// training thread does.  No interface of Python gives this address: a thread that has to wait for
-// the lock shows it.
+// Finds where threads wait for Python's interpreter lock, so that the monitor can detect whether
+// the training thread does.  No interface of Python gives this address: a thread that has to wait
+// for the lock shows it.
 #include "bindings.h"
 
 #include <flopmeter/core/interpreter_time.h>

@@ -52,7 +52,7 @@ void bind_monitor_config(py::module_& m) {
            py::arg("mtp") = py::none(),
            py::arg("dtype"),
            py::arg("parameters") = py::none());
-  py::class_<MonitorConfig>(m, "MonitorConfig", "Everything a monitor is made of.")
+  py::class_<MonitorConfig>(m, "MonitorConfig", "The parts and properties of a monitor.")
       .def(py::init<>())
       .def_readwrite("options", &MonitorConfig::options)
       .def_readwrite("peaks", &MonitorConfig::peaks)

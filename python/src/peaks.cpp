@@ -29,7 +29,7 @@ py::dict known_peaks(const PeakTable& table) {
 }  // namespace
 
 void bind_peaks(py::module_& m) {
-  py::class_<PeakTable>(m, "PeakTable", "What one device can do at best, by dtype, in FLOP/s.")
+  py::class_<PeakTable>(m, "PeakTable", "Peaks of one device by dtype, in FLOP/s.")
       .def(py::init([](std::string device,
                        std::string source,
                        const std::map<std::string, double>& peaks) {

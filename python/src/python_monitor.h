@@ -23,7 +23,7 @@
 
 namespace flopmeter {
 
-/// Everything a monitor is made of; Python fills it in.
+/// The parts and properties of a monitor; Python fills it in.
 struct MonitorConfig {
   Options options;
   PeakTable peaks;

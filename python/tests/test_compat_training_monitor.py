@@ -333,7 +333,7 @@ def test_numbers_of_any_kind_are_taken(tmp_path, step, epoch):
 
 
 @pytest.mark.parametrize(("value", "logged"), [(None, None), (0.25, 0.25), (object(), None), (math.nan, None)])
-def test_an_epoch_that_is_no_whole_number_is_no_error(tmp_path, value, logged):
+def test_a_fractional_epoch_is_not_an_error(tmp_path, value, logged):
     monitor = TrainingMonitor(str(tmp_path), flops_profile_freq=1)
     monitor.log_step(object(), value, 1.0, 1.0, 1.0)
     monitor.finish()

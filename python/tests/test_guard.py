@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing that a program does or has can make the monitor end, change, or hang it."""
+"""No object or action of a program can make the monitor end, change, or hang it."""
 
 import contextlib
 import math

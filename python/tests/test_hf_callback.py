@@ -80,7 +80,7 @@ def test_the_stored_estimate_states_how_attention_ran(run):
     assert stored["model_source"]["attention"] == "eager"
 
 
-def test_phases_are_found_and_evaluation_and_checkpoints_are_apart(run):
+def test_phases_are_found_and_evaluation_and_checkpoints_are_separate(run):
     rows = records(run[1].monitor.directory)
     train = [row for row in rows if row["tag"] == "train"]
     assert all({"data", "forward", "backward", "optimizer"} <= set(row["phases"]) for row in train)
@@ -152,7 +152,7 @@ def by_epoch(tmp_path_factory):
     return callback, trainer
 
 
-def test_what_comes_with_an_epoch_is_apart_and_a_slow_reporter_is_no_wait_for_data(by_epoch):
+def test_the_end_of_an_epoch_is_separate_and_a_slow_reporter_is_not_data_wait(by_epoch):
     rows = records(by_epoch[0].monitor.directory)
     tags = [row["tag"] for row in rows]
     assert tags == ["evaluation", *["train"] * 3, "evaluation", "checkpoint", *["train"] * 3, "evaluation", "checkpoint"]
@@ -162,7 +162,7 @@ def test_what_comes_with_an_epoch_is_apart_and_a_slow_reporter_is_no_wait_for_da
     assert by_epoch[0].monitor.status["misuse"] == 0
 
 
-def test_a_forward_without_gradients_is_work_but_no_micro_batch(by_epoch):
+def test_a_forward_without_gradients_is_work_but_not_a_micro_batch(by_epoch):
     config = by_epoch[1].model.config.to_dict()
     flops = flopmeter.estimate(config, seq_lens=[LENGTH] * 4, convention="executed")["flops"]
     for row in records(by_epoch[0].monitor.directory, "train"):

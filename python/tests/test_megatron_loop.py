@@ -82,7 +82,7 @@ def test_a_calculator_that_is_not_made_yet_leaves_it_to_the_arguments(start, tmp
     assert (row["samples"], row["micro_batches"]) == (6, 3)
 
 
-def test_prediction_layers_count_where_megatron_trains_them(start, tmp_path):
+def test_prediction_layers_count_if_megatron_trains_them(start, tmp_path):
     without, with_one = (run(start, tmp_path, **LATENT, mtp_num_layers=n)["model_flops"] for n in (None, 1))
     config = megatron.model_config(argparse.Namespace(**BASE, **LATENT, mtp_num_layers=1))
     assert with_one == flopmeter.estimate(config, seq_len=32, mtp=True)["flops"]["model"] > without
@@ -102,7 +102,7 @@ def test_the_wandb_that_is_handed_over_gets_rows_at_the_log_interval(start):
     assert {"perf/mfu", "perf/step_time", "perf/tokens_per_second"} <= set(wandb.rows[-1][1])
 
 
-def test_rank_0_has_rows_of_its_own_and_none_twice(start, monkeypatch):
+def test_rank_0_has_its_own_rows_and_none_twice(start, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", types.ModuleType("wandb"))
     for more in ({"rank": 0}, {"rank": 1, "wandb": False}):
         start(world_size=2, **more)

@@ -60,4 +60,4 @@ def test_a_monitor_created_before_torch_reports_why_it_counted_nothing(tmp_path)
     program = "import sys, flopmeter; monitor = flopmeter.Monitor(sys.argv[1], console=False); import torch; monitor.finish()"
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "run"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0
-    assert "torch was imported after the monitor was made" in done.stderr
+    assert "the Monitor was created before torch was imported" in done.stderr

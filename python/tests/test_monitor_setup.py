@@ -92,12 +92,12 @@ def test_counts_equal_the_estimate_for_a_hugging_face_model(tmp_path):
         assert row["model_flops"] == row["estimated_flops"]
 
 
-def test_the_peak_is_the_given_one_else_measured_else_the_catalogs_else_a_formula(tmp_path, monkeypatch):
+def test_the_peak_is_the_users_else_measured_else_the_catalogs_else_a_formula(tmp_path, monkeypatch):
     formula = peaks.find_peaks()
     assert formula.source.startswith(("formula", "none"))
     assert peaks.find_peaks("h100").source.startswith("catalog")
-    given = peaks.find_peaks("h100", peak_tflops=2)
-    assert (given.source, given.peaks["bf16"]) == ("given", 2e12)
+    user = peaks.find_peaks("h100", peak_tflops=2)
+    assert (user.source, user.peaks["bf16"]) == ("user", 2e12)
     with pytest.raises(ValueError, match="run: flopmeter peak"):
         peaks.find_peaks(peak_tflops="measured")
     with pytest.raises(ValueError, match="h1000"):

@@ -129,7 +129,7 @@ def test_a_usage_error_prints_one_line(folder, arguments, code, message):
     assert message in errors and errors.count("\n") == (1 if message else 0)
 
 
-def test_another_finder_that_asks_all_finders_is_no_endless_loop(folder):
+def test_another_finder_that_calls_all_finders_is_not_an_endless_loop(folder):
     code = """
 import sys
 class Finder:

@@ -186,7 +186,7 @@ def test_flagscales_key_starts_flopmeter_in_flagscales_folder(folder):
     check_records(folder, output)
 
 
-def test_flagscales_hooks_work_where_megatrons_functions_are_missing(folder, here):
+def test_flagscales_hooks_work_if_megatrons_functions_are_missing(folder, here):
     theirs = folder.path / "flagscale"
     here(FLAGSCALE=str(theirs), GONE="training_log")
     folder.logs = theirs

@@ -164,7 +164,7 @@ def test_collectives_have_their_bytes(name, reports):
     assert {one["kind"]: (one["count"], one["bytes"]) for one in ranks[0]["collectives"]} == theirs
 
 
-def test_two_ranks_are_put_side_by_side():
+def test_two_ranks_are_compared():
     files = [row["file"] for name, row in expected().items() if name.startswith("hta_sampled_rank")]
     report = trace_json(*[FOLDER / file for file in files])
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kit for integrations: everything a callback for a training framework needs, in about 40 lines.
 
-An integration makes a monitor and reports events.  It keeps no state about steps: the step tracker decides where a step
+An integration creates a monitor and reports events.  It keeps no state about steps: the step tracker decides where a step
 begins and ends, and ignores reports that do not fit.  An integration for a framework with the callbacks ``on_start``,
 ``on_batch``, ``on_batch_done``, ``on_log``, and ``on_finish``::
 
@@ -23,7 +23,7 @@ begins and ends, and ignores reports that do not fit.  An integration for a fram
         def on_finish(self, trainer):
             self.stop()
 
-Events, each with the facts that it takes:
+Events, each with its keywords:
 
 ===================================== ===============================================================================
 ``loop_begin``   step                 training begins; time from here on belongs to the first step

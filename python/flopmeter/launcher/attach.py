@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the monitor of a loop that does not know of it: what ``flopmeter run`` does when a model is found.
+"""Starts the monitor of an unmodified loop, when ``flopmeter run`` has found its model.
 
 A step lasts from the end of the step before it to the last of its optimizer steps.  The step tracker learns how many these
 are from the first step, which ends when the next one begins: with the loader's next batch or the next forward pass.

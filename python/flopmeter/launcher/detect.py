@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the training loop of a process that does not know of flopmeter, through torch's own hooks.
+"""Finds the training loop of an unmodified program, through torch's own hooks.
 
 The first module that is called in training mode, with gradients, while there is an optimizer, is the model; the
 monitor starts there, and the global module hook is removed.  A process without a training loop is left as it was.
@@ -19,7 +19,7 @@ _WARNING = "Using `torch.compile\\(module\\)` when there are global hooks"
 
 
 def _optimizer_exists(kind):
-    """Whether an optimizer was made: torch then marks the step of its class."""
+    """Whether an optimizer was created: torch then marks the step of its class."""
     return any(hasattr(each.step, "hooked") or _optimizer_exists(each) for each in kind.__subclasses__())
 
 

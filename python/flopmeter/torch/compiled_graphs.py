@@ -150,7 +150,7 @@ def _higher_order_name(target: Any) -> str | None:
 
 
 def _block_mask(mask: Any) -> int | None:
-    """1 if a block mask may leave pairs out: it has more than the one block that stands for no mask."""
+    """1 if a block mask may exclude pairs: it has more than the single block that means no mask."""
     blocks = mask[2] if isinstance(mask, (list, tuple)) and len(mask) > 2 else None
     value = blocks.value if isinstance(blocks, Ref) else None
     return None if isinstance(value, tuple) and value[2] == (1, 1, 1) else 1
@@ -212,7 +212,7 @@ class GraphCounter:
 
 
 class _Unreadable:
-    """Stands for a graph whose calls are not known."""
+    """The counter of a graph with unknown calls."""
 
     def __init__(self) -> None:
         self.constant = self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about a device of torch that its driver knows."""
+"""Properties of a device of torch, from its driver."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def can_hook() -> bool:
 
 
 def gradients_enabled() -> bool:
-    """As torch has it now; True without torch."""
+    """Whether torch computes gradients now; True without torch."""
     torch = loaded_torch()
     return torch is None or torch.is_grad_enabled()
 
@@ -216,12 +216,12 @@ class TorchHooks:
         self._handles += put_on(module, self.callables.forward_pre(), self.callables.forward_post(), with_kwargs=True)
 
     def on_compiled(self, module: Any, compiled: Any) -> None:
-        """A module was compiled.  Compiled code leaves the hooks out: those of the object around it run."""
+        """A module was compiled.  Compiled code skips its hooks: those of the object around it run."""
         if self._handles and module in self._modules:
             self._put_on(compiled)
 
     def _find_compiled(self) -> None:
-        """Modules may have been compiled before the monitor was made."""
+        """Modules may have been compiled before the monitor was created."""
         eval_frame = sys.modules.get("torch._dynamo.eval_frame")
         kind = getattr(eval_frame, "OptimizedModule", None)
         if kind is None:

@@ -118,7 +118,7 @@ void add_rows(OpTimes& sum, const OpProfile& profile, std::optional<double> byte
 }
 
 /// The time between operators: in the middle one of the profiles, as the operators' own.
-void add_gaps(OpTimes& sum, const std::vector<OpProfile>& profiles) {
+void add_idle(OpTimes& sum, const std::vector<OpProfile>& profiles) {
   std::vector<double> between;
   std::vector<double> recompute;
   for (const OpProfile& profile : profiles) {
@@ -209,7 +209,7 @@ OpTimes op_times(const Evidence& evidence) {
                         &sum.starting_small,
                         &sum.starting_others})
     *value /= sum.profiles;
-  add_gaps(sum, profiles);
+  add_idle(sum, profiles);
   return sum;
 }
 

@@ -43,7 +43,7 @@ std::optional<std::int64_t> WorldSums::Step::each_once(const Sum& sum) const {
 
 void WorldSums::add(const StepRecord& record, int rank) {
   if (steps_.size() >= most_steps && !steps_.contains(record.step)) {
-    ++left_out_;
+    ++excluded_;
     return;
   }
   Step& step = steps_[record.step];
@@ -117,8 +117,8 @@ WorldTotals WorldSums::totals() const {
 
 std::vector<std::string> WorldSums::notes() const {
   std::vector<std::string> notes;
-  if (left_out_ > 0)
-    notes.push_back(grouped(left_out_) + " records are not in the world's sums, which hold " +
+  if (excluded_ > 0)
+    notes.push_back(grouped(excluded_) + " records are not in the world's sums, which hold " +
                     grouped(most_steps) + " steps");
   return notes;
 }

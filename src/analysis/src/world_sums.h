@@ -50,7 +50,7 @@ class WorldSums {
   };
 
   std::unordered_map<std::int64_t, Step> steps_;
-  std::int64_t left_out_ = 0;
+  std::int64_t excluded_ = 0;
 };
 
 }  // namespace flopmeter

@@ -35,12 +35,12 @@ bool is_per_head(const Evidence& evidence) {
   return found && found->per_head;
 }
 
-TEST(EagerAttention, a_loop_over_heads_is_seen_in_batched_and_in_plain_products) {
+TEST(EagerAttention, a_loop_over_heads_is_seen_in_batched_and_in_plain_matmuls) {
   EXPECT_TRUE(is_per_head(attending("aten::bmm", 2 * 12)));
   EXPECT_TRUE(is_per_head(attending("aten::mm", 2 * 4 * 12)));
 }
 
-TEST(EagerAttention, all_heads_at_once_are_no_loop) {
+TEST(EagerAttention, all_heads_at_once_are_not_a_loop) {
   EXPECT_FALSE(is_per_head(attending("aten::bmm", 2)));
   EXPECT_FALSE(is_per_head(attending("aten::mm", 2)));
 }

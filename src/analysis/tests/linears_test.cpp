@@ -78,13 +78,13 @@ TEST_F(Linears, with_more_rows_reach_the_rate_measured_for_them) {
   EXPECT_NEAR(saved_by_rows(context_, 8), 6 * 30e-6 * 7 / 8 + 600e-6, 1e-12);
 }
 
-TEST_F(Linears, in_another_format_take_what_it_was_measured_to_take) {
+TEST_F(Linears, in_another_dtype_take_the_measured_time) {
   look_at(with_shapes(true));
   EXPECT_NEAR(saved_in(context_, Dtype::fp16).value(), (0.059 - 150 * 2e-6) / 2, 1e-9);
   EXPECT_FALSE(saved_in(context_, Dtype::fp64));
 }
 
-TEST_F(Linears, are_left_as_they_are_where_nothing_was_measured) {
+TEST_F(Linears, are_unchanged_without_measurements) {
   look_at(with_shapes(false));
   EXPECT_EQ(saved_by_rows(context_, 8), 0);
   EXPECT_FALSE(saved_in(context_, Dtype::fp16));

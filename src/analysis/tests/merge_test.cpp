@@ -83,7 +83,7 @@ TEST_F(Merge, ranks_that_share_samples_count_them_once) {
   EXPECT_EQ(merged.world.model_flops.amount, 4006 - 2 * 101);
 }
 
-TEST_F(Merge, one_rank_of_each_group_may_tell_the_samples) {
+TEST_F(Merge, one_rank_of_each_group_may_report_the_samples) {
   for (int rank = 0; rank < 4; ++rank) {
     StepRecord record = record_of(1, rank, 4);
     record.data_parallel = 2;
@@ -134,7 +134,7 @@ TEST_F(Merge, a_restart_with_another_world_size_counts_each_step_once) {
   EXPECT_EQ(merged.totals.model_flops, Flops{4 * 4006 + 4 * 2001});
 }
 
-TEST_F(Merge, steps_that_are_no_train_steps_stay_out) {
+TEST_F(Merge, records_of_other_tags_are_excluded) {
   for (int rank = 0; rank < 2; ++rank) {
     write(new_start, record_of(1, rank, 2));
     StepRecord record = record_of(2, rank, 2);

@@ -44,7 +44,7 @@ TEST(RunEvidence, a_slow_rank_costs_only_those_that_wait_for_it) {
   EXPECT_LT(lost(0), lost(5) / 3);
 }
 
-TEST(WaitForLast, is_counted_step_by_step_where_the_steps_are_known) {
+TEST(WaitForLast, is_counted_step_by_step_if_the_steps_are_known) {
   std::vector<RankFigures> ranks{{.rank = 3, .step_seconds = 0.11, .communication_seconds = 0.01},
                                  {.rank = 4, .step_seconds = 0.11, .communication_seconds = 0.01}};
   EXPECT_DOUBLE_EQ(wait_for_last(ranks, 3), 0);

@@ -107,13 +107,13 @@ TEST(Straggler, without_flops_it_reports_the_late_rank_and_the_missing_signal) {
   EXPECT_THAT(report.missing_signals[0], HasSubstr("model_flops"));
 }
 
-TEST(Straggler, abstains_where_waits_are_not_known_and_steps_are_equal) {
+TEST(Straggler, abstains_if_waits_are_unknown_and_steps_are_equal) {
   const World world{.ranks = 8, .in_step = true, .waits = false, .slow = 2};
   EXPECT_EQ(found(world, Verdict::slow), std::vector<int>{});
   EXPECT_THAT(find_stragglers(make(world)).missing_signals.back(), HasSubstr("cannot be compared"));
 }
 
-TEST(Straggler, stages_of_a_pipeline_are_compared_only_with_their_like) {
+TEST(Straggler, stages_of_a_pipeline_are_compared_only_with_equal_stages) {
   auto ranks = make({.ranks = 8, .slow = 5});
   for (RankWindows& rank : ranks) {
     rank.role = rank.rank / 4;

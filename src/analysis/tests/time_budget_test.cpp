@@ -159,7 +159,7 @@ TEST(TimeBudget, time_beyond_the_profiles_stays_unexplained) {
       slower.seconds(causes::unexplained) - plain.seconds(causes::unexplained), 60 * 0.02, 1e-6);
 }
 
-TEST(Profiles, count_an_operator_as_in_the_middle_and_all_together_as_in_the_middle) {
+TEST(Profiles, take_the_median_of_each_operator_and_of_all_together) {
   const auto profile = [](double first, double second, double third) {
     OpProfile result;
     for (const auto& [name, seconds] : {std::pair{"a", first}, {"b", second}, {"c", third}})
@@ -175,7 +175,7 @@ TEST(Profiles, count_an_operator_as_in_the_middle_and_all_together_as_in_the_mid
   EXPECT_DOUBLE_EQ(first_row({profile(2, 1, 1)}), 2);
 }
 
-TEST(TimeBudget, time_between_operators_is_launching_and_a_pause_is_not) {
+TEST(TimeBudget, time_between_operators_is_launching_and_a_stall_is_not) {
   const auto with_idle_time = [](bool stall) {
     return make_budget(
         example_window([](StepRecord& record) { prolong(record, Phase::forward, 0.02); },
@@ -237,7 +237,7 @@ TEST(TimeBudget, is_empty_above_the_peak_and_the_finding_states_why) {
   EXPECT_EQ((*diagnosis).findings[0].rule, "mfu_above_100");
 }
 
-TEST(TimeBudget, profiled_steps_are_left_out) {
+TEST(TimeBudget, profiled_steps_are_excluded) {
   const TimeBudget plain = make_budget(example_window());
   const TimeBudget with = make_budget(example_window({}, [](Evidence& window) {
     StepRecord slow = window.steps.back();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GLM-4 as transformers has it: biases on queries, keys and values, fused gate and up projections;
+// GLM-4 as in transformers: biases on queries, keys and values, fused gate and up projections;
 // `glm4` adds norms after attention and MLP.
 #include "../blocks/decoder.h"
 

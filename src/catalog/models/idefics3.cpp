@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Idefics3 and SmolVLM: a tower like SigLIP's, neighbouring patches put together, one linear, and
+// Idefics3 and SmolVLM: a tower like SigLIP's, a merger of neighboring patches, one linear, and
 // LLaMA.  An image is cut into tiles, each of which is one for the tower.
 #include "../blocks/image_tower.h"
 #include "../blocks/text_model.h"
@@ -57,7 +57,7 @@ extern constinit const ModelFamily model_idefics3{
     .types = "idefics3 Idefics3ForConditionalGeneration smolvlm SmolVLMForConditionalGeneration",
     .build = build,
     .random_config = {.text_type = "llama"},
-    // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, put together to one.
+    // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, merged to one.
     // Text: one layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 6.
     // Parameters: patches 48 + 4, positions 16; layer 172 as in llava, norm 8; projection 128; text
     // 1112: 1488. Forward: patches 2*4*48 = 384; layer 2*4*128 = 1024 and attention 16 pairs x 2*8

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InternVL 2.5 to 3.5 as transformers has them: a tower with layer scales, neighbouring patches put
-// together, two linears, and Qwen2, Qwen3 or LLaMA.
+// InternVL 2.5 to 3.5 as in transformers: a tower with layer scales, a merger of neighboring
+// patches, two linears, and Qwen2, Qwen3 or LLaMA.
 #include "../blocks/text_model.h"
 #include "../blocks/vision_block.h"
 
@@ -20,13 +20,13 @@ struct Tower {
   std::int64_t read = 0;  ///< layers below the output that is read
   std::int64_t patches = 0;
   std::int64_t kernel = 0;  ///< weights of a patch's kernel
-  std::int64_t merge = 0;   ///< patches put together along each side
+  std::int64_t merge = 0;   ///< patches merged along each side
   bool positions = true;
   bool mask_token = false;
   bool final_norm = false;
 };
 
-/// Height and width in pixels; one number stands for both.
+/// Height and width in pixels; one number means both.
 std::array<std::int64_t, 2> read_sides(const Config& vision,
                                        std::string_view key,
                                        std::int64_t otherwise) {
@@ -150,7 +150,7 @@ extern constinit const ModelFamily model_internvl{
     .types = "internvl InternVLForConditionalGeneration",
     .build = build,
     .random_config = {.text_type = "llama"},
-    // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, put together to one.
+    // Tower: D = 4, 1 head, F = 8, 1 layer, 2x2 patches of 3*2*2 = 12 values, merged to one.
     // Text: one layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 6; 5 rows in the tower.
     // Parameters: patches 48 + 4, class 4, positions 20; layer 3*16 + 20 + 40 + 36, scales 8, norms
     // 16; projector 32 + 136 + 72; text 1112 as in llama and biases 16: 1612. Forward: patches

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LLaMA 1 to 3 and what copies it: RMS norm, rotary positions, grouped keys, gated MLP.  The
+// LLaMA 1 to 3 and its derivatives: RMS norm, rotary positions, grouped keys, gated MLP.  The
 // multipliers of Granite and MiniCPM scale values and cost nothing; Arcee's MLP has no gate.
 #include "../blocks/decoder.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Llama 4: experts in all layers or in every few, one shared; attention within chunks where there
-// are rotary positions; a vision tower with pixel shuffle in front of it, or none.
+// are rotary positions; a vision tower with pixel shuffle before the text model, or none.
 #include "../blocks/text_model.h"
 #include "../blocks/vision_block.h"
 

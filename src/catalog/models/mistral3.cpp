@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mistral Small 3.1 and later: Pixtral's tower, which takes images of any size, a merger of
-// neighbouring patches, two linears, and Mistral.
+// neighboring patches, two linears, and Mistral.
 #include "../blocks/text_model.h"
 #include "../blocks/vision_block.h"
 
@@ -18,8 +18,8 @@ struct Pixtral {
   std::int64_t layers = 0;
   std::int64_t read = 0;    ///< layers below the output that is read
   std::int64_t kernel = 0;  ///< weights of a patch's kernel
-  std::int64_t merge = 0;   ///< patches put together along each side
-  std::int64_t merged = 0;  ///< width of those
+  std::int64_t merge = 0;   ///< patches merged along each side
+  std::int64_t merged = 0;  ///< width of a merged patch
 };
 
 Pixtral read_pixtral(const Config& config) {

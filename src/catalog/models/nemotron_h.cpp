@@ -23,10 +23,10 @@ struct Hybrid {
   MlpBlock mlp;
   MlpBlock shared;
   MoeBlock moe;
-  std::int64_t latent = 0;  ///< width in which experts work, 0 for the model's own
+  std::int64_t latent = 0;  ///< width of the experts; 0: that of the model
 };
 
-/// "M*-E" or the list that transformers writes in its place.
+/// "M*-E", or the equivalent list that transformers writes.
 std::vector<int> read_kinds(const Config& config, Config::Keys list, std::string_view pattern) {
   struct Name {
     std::string_view letter, name, older;

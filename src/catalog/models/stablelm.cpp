@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StableLM: LayerNorm with biases, one norm for attention and MLP in parallel if the
-// configuration asks for it, and one for each head.
+// configuration enables it, and one for each head.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>

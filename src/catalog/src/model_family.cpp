@@ -81,7 +81,7 @@ std::string_view without_owner(std::string_view name) {
 }
 
 /// Canonical form of a name: lower case, without the owner, separators, and the "Meta-" of some
-/// LLaMA names.  Numbers are kept apart: "opt-1.3b" differs from "opt-13b", and "qwen2-57b" from
+/// LLaMA names.  Numbers stay separate: "opt-1.3b" differs from "opt-13b", and "qwen2-57b" from
 /// "qwen2.5-7b".
 std::string spelling(std::string_view name, Tuning tuning) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

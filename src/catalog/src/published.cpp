@@ -121,7 +121,7 @@ std::optional<double> recounted_mfu(const PublishedResult& result, const Model& 
   return counted ? counted->rates.mfu : std::nullopt;
 }
 
-/// MFU as the source has it: printed, or its model TFLOP/s divided by the peak.
+/// MFU as in the source: printed, or its model TFLOP/s divided by the peak.
 std::optional<double> reported_mfu(const PublishedResult& result) {
   if (result.check == "excluded" || result.training == "forward") return std::nullopt;
   if (result.mfu) return result.mfu;

@@ -133,7 +133,7 @@ TEST(PublishedResults, report_the_line_of_an_error) {
 }
 
 TEST(PublishedResults, are_recounted_with_half_the_attention_of_a_full_mask) {
-  // Megatron's 2021 formula counts recomputation and all pairs; ours counts neither.
+  // Megatron's 2021 formula counts recomputation and all pairs; model-v1 counts neither.
   for (const PublishedResult& row : published_results()) {
     if (row.id != "megatron-sc21-1T") continue;
     const ComparableResult ours = recount_published(row, published_model(row));

@@ -62,7 +62,7 @@ class Draw {
   std::mt19937 random_;
 };
 
-/// Each family finds the keys it knows and ignores the others.
+/// Each family reads its own keys and ignores the others.
 std::string json(const ModelFamily& family, const Sizes& sizes) {
   const RandomConfig& traits = family.random_config;
   const bool nested = !traits.text_type.empty();
@@ -88,7 +88,7 @@ std::string json(const ModelFamily& family, const Sizes& sizes) {
       add(key, value);
     }
   }
-  // The same sizes under the names that other families use.
+  // The same sizes under the names of other families.
   add("head_dim", sizes.at("hidden_size") / sizes.at("num_attention_heads"));
   for (const auto* name : {"n_inner", "ffn_dim", "ffn_hidden_size"})
     add(name, sizes.at("intermediate_size"));

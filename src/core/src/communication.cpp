@@ -15,7 +15,7 @@ namespace {
 using Sum = std::atomic<std::int64_t>;
 
 constinit std::mutex mutex;        // between threads that start and complete collectives
-constinit std::int64_t since = 0;  ///< what lies before it is accounted for
+constinit std::int64_t since = 0;  ///< time before it is accounted for
 constinit Sum last_operation{0};   ///< end of the last one
 constinit std::atomic<std::int32_t> operations{0};
 constinit std::array<Sum, phase_count> waited{};

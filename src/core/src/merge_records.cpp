@@ -14,11 +14,11 @@ bool is_known(const FieldValue& value) {
 bool has_equal_text(const Field& field, const StepRecord& a, const StepRecord& b) {
   const FieldValue first = field.read(a);
   if (!is_known(first)) return !is_known(field.read(b));
-  const std::string text{std::get<std::string_view>(first)};  // the next read ends its life
+  const std::string text{std::get<std::string_view>(first)};  // the next read invalidates the view
   return field.read(b) == FieldValue{std::string_view{text}};
 }
 
-/// Whether sums of the two mean something: same kind of work, and the same values are known.
+/// Whether the two can be summed: the same kind of work, and the same values are known.
 bool can_merge(const StepRecord& a, const StepRecord& b) {
   if (a.tag != StepTag::train || a.rank != b.rank || a.devices != b.devices ||
       a.micro_batches != b.micro_batches || a.epoch != b.epoch)

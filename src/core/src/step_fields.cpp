@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The field table.  To add a field, add its row here.
-#include <flopmeter/core/static_text.h>
+#include "field_value.h"
+
 #include <flopmeter/core/step_fields.h>
 #include <flopmeter/core/step_totals.h>
 
 #include <array>
-#include <concepts>
-#include <type_traits>
 
 namespace flopmeter {
-
-std::string_view to_string(FlopsProvenance source) {
-  constexpr auto names = std::to_array<std::string_view>({"none",
-                                                          "counted",
-                                                          "calibrated",
-                                                          "estimate",
-                                                          "hardware",
-                                                          "broadcast",
-                                                          "user",
-                                                          "framework",
-                                                          "counted+catalog"});
-  return names[static_cast<std::size_t>(source)];
-}
-
-std::string_view to_string(StepTag tag) {
-  constexpr auto names = std::to_array<std::string_view>(
-      {"train", "profile", "compile", "evaluation", "checkpoint", "generation"});
-  return names[static_cast<std::size_t>(tag)];
-}
-
-std::string_view to_string(TimeSource source) {
-  constexpr auto names = std::to_array<std::string_view>({"", "host", "device"});
-  return names[static_cast<std::size_t>(source)];
-}
 
 std::string_view to_string(Unit unit) {
   constexpr auto names = std::to_array<std::string_view>({"",
@@ -59,98 +34,6 @@ std::string_view to_string(FieldKind kind) {
 namespace {
 
 using Record = const StepRecord&;
-
-template <class Enum>
-constexpr std::size_t count_of = 0;
-template <>
-constexpr std::size_t count_of<FlopsProvenance> = flops_provenance_count;
-template <>
-constexpr std::size_t count_of<StepTag> = step_tag_count;
-template <>
-constexpr std::size_t count_of<TimeSource> = time_source_count;
-template <>
-constexpr std::size_t count_of<AttentionPairs> = attention_pairs_count;
-
-FieldValue to_value(std::integral auto value) {
-  return static_cast<WideInt>(value);
-}
-FieldValue to_value(double value) {
-  return value;
-}
-FieldValue to_value(Seconds value) {
-  return value.value;
-}
-FieldValue to_value(Flops value) {
-  return value.value;
-}
-FieldValue to_value(std::string_view text) {
-  return text.empty() ? FieldValue{} : FieldValue{text};
-}
-template <class Enum>
-requires std::is_enum_v<Enum> FieldValue to_value(Enum value) {
-  return to_value(to_string(value));
-}
-FieldValue to_value(const FixedBatch& batch) {
-  thread_local std::string text;
-  text = to_text(batch);
-  return to_value(std::string_view{text});
-}
-template <class T>
-FieldValue to_value(const std::optional<T>& value) {
-  return value ? to_value(*value) : FieldValue{};
-}
-
-/// Sets `target` if the value has its type and fits; returns whether it did.
-bool from_value(const FieldValue& value, std::integral auto& target) {
-  using Target = std::remove_reference_t<decltype(target)>;
-  const auto* integer = std::get_if<WideInt>(&value);
-  if (integer == nullptr || static_cast<Target>(*integer) != *integer) return false;
-  target = static_cast<Target>(*integer);
-  return true;
-}
-bool from_value(const FieldValue& value, double& target) {
-  const auto number = as_number(value);
-  if (number) target = *number;
-  return number.has_value();
-}
-bool from_value(const FieldValue& value, Seconds& target) {
-  return from_value(value, target.value);
-}
-bool from_value(const FieldValue& value, Flops& target) {
-  const auto* integer = std::get_if<WideInt>(&value);
-  if (integer != nullptr) target.value = *integer;
-  return integer != nullptr;
-}
-bool from_value(const FieldValue& value, std::string_view& target) {
-  const auto* text = std::get_if<std::string_view>(&value);
-  if (text != nullptr) target = static_text(*text);
-  return text != nullptr;
-}
-template <class Enum>
-requires std::is_enum_v<Enum>
-bool from_value(const FieldValue& value, Enum& target) {
-  const auto* name = std::get_if<std::string_view>(&value);
-  if (name == nullptr) return false;
-  for (std::size_t i = 0; i < count_of<Enum>; ++i) {
-    if (*name != to_string(static_cast<Enum>(i))) continue;
-    target = static_cast<Enum>(i);
-    return true;
-  }
-  return false;
-}
-bool from_value(const FieldValue& value, FixedBatch& target) {
-  const auto* text = std::get_if<std::string_view>(&value);
-  const auto batch = text != nullptr ? parse_batch(*text) : std::nullopt;
-  if (batch) target = *batch;
-  return batch.has_value();
-}
-template <class T>
-bool from_value(const FieldValue& value, std::optional<T>& target) {
-  T content{};
-  const bool known = from_value(value, content);
-  target = known ? std::optional<T>{content} : std::nullopt;
-  return known;
-}
 
 /// A row for a member.
 template <auto member>
@@ -283,7 +166,7 @@ constexpr auto fields = std::to_array<Field>({
     row<&R::recompute_flops>("", "recompute_flops", flops, counter, "part of hardware_flops spent on activation recomputation", "flopmeter_recompute_flops_total"),
     row<&R::replicated_flops>("", "replicated_flops", flops, counter, "part of model_flops that another rank of the tensor-parallel group also counts", "flopmeter_replicated_flops_total"),
     row<&R::bounded_flops>("", "bounded_flops", flops, counter, "part of model_flops that is an upper bound", "flopmeter_bounded_flops_total"),
-    row<&R::flops_source>("", "flops_source", none, text, "where the FLOPs come from: counted, calibrated, estimate, hardware, broadcast, user, or framework"),
+    row<&R::flops_source>("", "flops_source", none, text, "where the FLOPs come from: none, counted, counted+catalog, calibrated, estimate, hardware, broadcast, user, or framework"),
     row<&R::flops_note>("", "flops_note", none, text, "why the FLOPs have this source, if it is not the usual one"),
     row<&R::counted_flops>("", "counted_flops", flops, counter, "model FLOPs that were counted, if another source is shown instead"),
     row<&R::estimated_flops>("", "estimated_flops", flops, counter, "model FLOPs of the estimate"),
@@ -294,7 +177,7 @@ constexpr auto fields = std::to_array<Field>({
     row<&R::calibration_error>("", "calibration_error", ratio, gauge, "measured over estimated FLOPs, minus one, at the last comparison", "flopmeter_calibration_error_ratio"),
     row<&R::unsupported_op_calls>("", "unsupported_op_calls", count, counter, "calls of operators whose arguments have no FLOP cost", "flopmeter_unsupported_op_calls_total"),
     row<&R::coverage>("", "coverage", ratio, gauge, "time in supported operators over compute time", "flopmeter_coverage_ratio", "perf/coverage"),
-    derived("tflops_per_device", teraflops_per_second, rate, "model TFLOP/s per device", "", "", tflops_per_device),
+    derived("tflops_per_device", teraflops_per_second, rate, "model TFLOP/s per device", "", "performance/tflops_per_gpu", tflops_per_device),
     row<&R::samples>("", "samples", count, counter, "samples in the step", "flopmeter_samples_total"),
     row<&R::tokens>("", "tokens", count, counter, "tokens in the step, without padding; in a generation, the new tokens", "flopmeter_tokens_total"),
     row<&R::padded_tokens>("", "padded_tokens", count, counter, "tokens in the step, with padding", "flopmeter_padded_tokens_total"),
@@ -346,7 +229,7 @@ constexpr auto fields = std::to_array<Field>({
     row<&R::memory_device_bytes>("memory_bytes", "device", bytes, gauge, "device memory allocated", "flopmeter_device_memory_allocated_bytes"),
     row<&R::memory_device_peak_bytes>("memory_bytes", "device_peak", bytes, gauge, "highest device memory allocated", "flopmeter_device_memory_peak_bytes"),
     row<&R::memory_device_reserved_bytes>("memory_bytes", "device_reserved", bytes, gauge, "device memory held by the allocator", "flopmeter_device_memory_reserved_bytes"),
-    row<&R::gpu_utilization>("gpu", "utilization", ratio, gauge, "fraction of the last moments in which a kernel ran, from NVML", "flopmeter_gpu_utilization_ratio", "gpu/utilization"),
+    row<&R::gpu_utilization>("gpu", "utilization", ratio, gauge, "fraction of the last sampling period in which a kernel ran, from NVML", "flopmeter_gpu_utilization_ratio", "gpu/utilization"),
     row<&R::gpu_tensor_active>("gpu", "tensor_active", ratio, gauge, "fraction of the peak of the tensor cores in use, from GPM or DCGM", "flopmeter_gpu_tensor_active_ratio", "gpu/tensor_active"),
     row<&R::gpu_dram_active>("gpu", "dram_active", ratio, gauge, "fraction of the memory bandwidth in use, from GPM or DCGM", "flopmeter_gpu_dram_active_ratio", "gpu/dram_active"),
     row<&R::gpu_power_watts>("gpu", "power_watts", watts, gauge, "power draw", "flopmeter_gpu_power_watts", "gpu/power_watts"),

@@ -16,8 +16,8 @@ std::optional<double> seconds_of(const std::optional<Seconds>& time) {
   return time ? std::optional{time->value} : std::nullopt;
 }
 
-/// The mean over the `reporters` of `ranks` that know the amount.  If every rank reports, ranks
-/// that work on the same samples report the same ones.
+/// The mean over the `reporters`, those of `ranks` that report the amount.  If every rank reports,
+/// ranks that work on the same samples report the same ones.
 void count_once(AmountOverTime<std::int64_t>& total, int reporters, int ranks, int data_parallel) {
   if (reporters == 0) return;
   total.seconds /= reporters;

@@ -23,7 +23,7 @@ TEST(Dtype, spellings_of_torch_and_of_trainers_are_read) {
   EXPECT_EQ(parse_dtype("16-mixed"), Dtype::fp16);
 }
 
-TEST(Dtype, what_is_no_dtype_or_more_than_one_is_refused) {
+TEST(Dtype, text_that_is_not_exactly_one_dtype_is_refused) {
   for (const char* text : {"", "-", "fp", "fp88", "FP8-CS (FP8-MX)", "bf16/fp16", "other", "mixed"})
     EXPECT_FALSE(parse_dtype(text)) << text;
 }

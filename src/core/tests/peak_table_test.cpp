@@ -27,7 +27,7 @@ TEST(PeakTable, shapes_between_and_beyond_the_measured_ones_follow_their_neighbo
   EXPECT_DOUBLE_EQ(measured().reached(Dtype::fp32, 1e6, 1e5, 1e5)->value, 80);
 }
 
-TEST(PeakTable, a_format_without_measured_shapes_has_no_rate) {
+TEST(PeakTable, a_dtype_without_measured_shapes_has_no_rate) {
   EXPECT_FALSE(measured().reached(Dtype::bf16, 512, 64, 64));
 }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/json_writer.h>
-#include <flopmeter/core/step_fields.h>
 #include <flopmeter/core/text.h>
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
-#include <set>
 
 namespace flopmeter {
 namespace {
@@ -22,7 +20,7 @@ TEST(WideInt, round_trips_beyond_64_bits) {
   }
 }
 
-TEST(WideInt, text_that_is_no_integer_or_too_large_is_refused) {
+TEST(WideInt, text_that_is_not_an_integer_or_too_large_is_refused) {
   for (const std::string_view text :
        {"", "-", "1.0", "1e3", " 1", "+1", "170141183460469231731687303715884105728"}) {
     EXPECT_FALSE(parse_wide_int(text)) << text;
@@ -95,7 +93,7 @@ TEST(Text, glob_match_knows_star_question_and_ranges) {
   EXPECT_TRUE(glob_match("", ""));
 }
 
-TEST(JsonWriter, what_json_has_no_number_for_is_null) {
+TEST(JsonWriter, values_without_a_json_number_are_null) {
   std::string out;
   JsonWriter{out}
       .begin_array()
@@ -117,26 +115,6 @@ TEST(JsonWriter, text_is_escaped_and_valid_utf8) {
   std::string out;
   JsonWriter{out}.value("a\"b\\\n\x1b</script>\xff");
   EXPECT_EQ(out, "\"a\\\"b\\\\\\n\\u001b\\u003c/script>\xef\xbf\xbd\"");
-}
-
-TEST(StepFields, names_are_unique_and_described) {
-  std::set<std::string> seen;
-  for (const Field& field : step_fields()) {
-    const std::string name = std::string{field.group} + "." + std::string{field.name};
-    EXPECT_TRUE(seen.insert(name).second) << name;
-    EXPECT_FALSE(field.help.empty()) << name;
-    EXPECT_NE(field.help.back(), '.') << name;
-  }
-}
-
-TEST(StepFields, an_empty_record_shows_nothing_it_does_not_know) {
-  const StepRecord record;
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(find_step_field("mfu")->read(record)));
-  EXPECT_TRUE(
-      std::holds_alternative<std::monostate>(find_step_field("phases.forward")->read(record)));
-  EXPECT_TRUE(
-      std::holds_alternative<std::monostate>(find_step_field("tokens_per_second")->read(record)));
-  EXPECT_EQ(find_step_field("forward"), nullptr);
 }
 
 }  // namespace

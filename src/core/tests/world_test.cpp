@@ -38,7 +38,7 @@ TEST(World, the_launcher_nearest_to_the_process_counts) {
   EXPECT_EQ(world_of({"SLURM_PROCID=0", "SLURM_NTASKS=2", "RANK=5", "WORLD_SIZE=16"}).size, 16);
 }
 
-TEST(World, nonsense_is_left_alone) {
+TEST(World, invalid_values_are_ignored) {
   EXPECT_EQ(world_of({"RANK=9", "WORLD_SIZE=8"}).size, 1);
   EXPECT_EQ(world_of({"RANK=-1", "WORLD_SIZE=8"}).size, 1);
   EXPECT_EQ(world_of({"RANK=x", "WORLD_SIZE=8", "SLURM_PROCID=1", "SLURM_NTASKS=2"}).rank, 1);
@@ -59,7 +59,7 @@ TEST(World, ranks_of_one_pipeline_stage_have_one_role) {
   EXPECT_EQ(role_of(5, 1, 0), 0);
   EXPECT_EQ(role_of(5, 4, 2), 2);  // 0 0 1 1 2 2 3 3, as Megatron places them
   EXPECT_EQ(role_of(5, 2, 1), 1);  // 0 1 0 1 …
-  EXPECT_EQ(role_of(5, 2, 0), 5);  // who knows
+  EXPECT_EQ(role_of(5, 2, 0), 5);  // unknown stages
 }
 
 TEST(World, shares_of_a_batch_are_even_and_sum_to_the_batch) {

@@ -146,7 +146,7 @@ Options flag_defaults() {
   Options options;
   options.enabled = false;
   options.console = false;
-  options.directory = "logs/perf_monitor";  // all files directly in it, as FlagScale has them
+  options.directory = "logs/perf_monitor";  // all files directly in it, as in FlagScale
   return options;
 }
 

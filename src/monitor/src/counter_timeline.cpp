@@ -6,7 +6,7 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::size_t most_readings = 8192;  // some minutes of them; then the older half goes
+constexpr std::size_t most_readings = 8192;  // some minutes; then the older half is dropped
 
 }  // namespace
 

@@ -17,8 +17,8 @@ class CounterTimeline {
  public:
   /// Readings come in the order of time; a reading that is not newer than the last is ignored.
   void add(const CounterReading& reading);
-  /// FLOPs from `start_ns` to `end_ns`; empty without two readings, or where `start_ns` is before
-  /// the first that is kept.
+  /// FLOPs from `start_ns` to `end_ns`; empty without two readings, or if `start_ns` is before
+  /// the first one that is kept.
   [[nodiscard]] std::optional<double> between(std::int64_t start_ns, std::int64_t end_ns) const;
 
  private:

@@ -100,7 +100,7 @@ void DeviceSteps::mark_phase(Phase phase, bool ends) noexcept {
     return;
   }
   DeviceMark& last = at(end_ - 1).mark;
-  const bool is_begin = end_ - 1 == first_;  // which cannot be the end of the record too
+  const bool is_begin = end_ - 1 == first_;  // a record does not end at its first mark
   const bool saved = can_save_mark(phase) && !ends;
   if (last.kind == Kind::phase && !(ends && is_begin) && in_last_call_) {
     last.phase = phase;
@@ -110,8 +110,8 @@ void DeviceSteps::mark_phase(Phase phase, bool ends) noexcept {
 }
 
 /// The first micro-batch of a record has a mark where its forward pass begins.  Another one begins
-/// where its data or the copies of its data end, which have marks: what the device does in between
-/// counts as forward.  A tracker that does not see the end of backward ends it there, too.
+/// where its data or the copies of its data end, which have marks: device work in between counts as
+/// forward.  If the end of backward is not reported, backward ends there, too.
 bool DeviceSteps::can_save_mark(Phase phase) noexcept {
   const Phase before = std::exchange(phase_, phase);
   if (before == Phase::data) fetched_ = true;
@@ -190,7 +190,7 @@ void DeviceSteps::on(DeviceEvent event, std::int64_t bytes) noexcept {
   if (event == DeviceEvent::collective_wait_begin) drop_wait_of_other_stream();
 }
 
-/// The step does not wait while another stream does, as those of FSDP.
+/// Another stream waits, as in FSDP; the step does not.
 void DeviceSteps::drop_wait_of_other_stream() noexcept {
   Entry& entry = at(end_ - 1);
   if (entry.event == nullptr || entry.mark.stream == at(first_).mark.stream) return;
@@ -223,8 +223,8 @@ DeviceSteps::Fate DeviceSteps::take(const Slot& slot, bool timed) noexcept {
   return Fate::deferred;
 }
 
-/// The least of the last events: a full launch queue, or a processor that the host loses, makes one
-/// take longer.
+/// The shortest of the last events: a full launch queue, or preemption of the host, prolongs some
+/// of them.
 std::int64_t DeviceSteps::event_cost() const noexcept {
   const std::size_t known = std::min(next_cost_, costs_.size());
   return known > 0 ? *std::min_element(costs_.begin(), std::next(costs_.begin(), known)) : 0;
@@ -240,7 +240,8 @@ std::int64_t DeviceSteps::cost_ns() noexcept {
 /// takes less time than a step.
 void DeviceSteps::keep_budget(const std::optional<DeviceTimes>& times) noexcept {
   const Waiting& waiting = waiting_slots_[first_waiting_];
-  if (waiting.only_boundaries != only_boundaries_) return;  // from before there were fewer marks
+  if (waiting.only_boundaries != only_boundaries_)
+    return;  // recorded before the marks were reduced
   const std::int64_t host_ns = waiting.slot.end_ns - waiting.slot.start_ns;
   const auto device_ns = static_cast<std::int64_t>(times ? times->step.value * 1e9 : 0);
   total_events_ += waiting.events;
@@ -258,7 +259,7 @@ void DeviceSteps::keep_budget(const std::optional<DeviceTimes>& times) noexcept 
   total_events_ = total_ns_ = records_ = 0;
 }
 
-/// Ties the clocks of host and device to each other.
+/// Measures the offset between the clocks of host and device.
 void DeviceSteps::anchor() noexcept {
   const std::int64_t now = clock_.monotonic();
   if (now < next_anchor_ns_) return;
@@ -293,15 +294,15 @@ void DeviceSteps::read_one(Entry& entry, DeviceClock::Reading& reading) noexcept
   entry.event = nullptr;
   if (reading == DeviceClock::Reading::failed) return;
   mark.timed = true;
-  // Without an anchor, the mark that the device reached soonest stands for an empty queue: lags are
-  // then too short, and upper bounds of the idle time stay right.
+  // Without an anchor, the shortest lag of any mark is taken as that of an empty queue: lags are
+  // then too short, but upper bounds of the idle time stay valid.
   const std::int64_t difference = mark.device_ns - mark.host_ns;
   if (!offset_ns_) least_offset_ns_ = std::min(least_offset_ns_.value_or(difference), difference);
   mark.lag_ns = difference + (offset_ns_ ? *offset_ns_ : -*least_offset_ns_);
   least_lag_ns_ = std::min(least_lag_ns_.value_or(*mark.lag_ns), *mark.lag_ns);
 }
 
-/// The oldest record, if it need not wait.
+/// The oldest record, unless it waits for the device.
 Slot* DeviceSteps::front() noexcept {
   if (waiting_ == 0) return nullptr;
   Waiting& waiting = waiting_slots_[first_waiting_];

@@ -23,7 +23,7 @@ namespace flopmeter {
 class DeviceSteps final : public DeviceListener {
  public:
   /// `device` may be null: then no device is used.
-  /// Marks may take `budget` of the time.
+  /// `budget`: the share of the time that marks may take.
   DeviceSteps(DeviceClock* device, const Clock& clock, double budget);
   DeviceSteps(const DeviceSteps&) = delete;
   DeviceSteps& operator=(const DeviceSteps&) = delete;
@@ -34,7 +34,7 @@ class DeviceSteps final : public DeviceListener {
   /// Marks are recorded on a device.
   [[nodiscard]] bool is_ready() const noexcept { return state_ == DeviceClock::State::ready; }
 
-  /// The program called: work may have been enqueued since the last call.
+  /// The program calls the monitor: work may have been enqueued since the last call.
   void new_call() noexcept { in_last_call_ = false; }
   /// From now on marks are recorded once the device is known.
   void enable() noexcept { enabled_ = device_ != nullptr; }
@@ -53,7 +53,7 @@ class DeviceSteps final : public DeviceListener {
   [[nodiscard]] double delayed() const noexcept { return delayed_; }
   /// The open record ends here.
   void end() noexcept;
-  /// There is no record of what was open.
+  /// Discards the open record.
   void discard() noexcept;
   void on(DeviceEvent event, std::int64_t bytes) noexcept override;
 
@@ -62,11 +62,12 @@ class DeviceSteps final : public DeviceListener {
     deferred,  ///< the record was copied; poll() publishes it
     untimed,   ///< a device is used, and there is no device time of this record
   };
-  /// Takes the record that ended.  `timed`: by the device; else it only waits for its turn.
+  /// Takes the record that ended.  `timed`: its times are the device's; else it waits only for its
+  /// turn.
   Fate take(const Slot& slot, bool timed) noexcept;
 
   /// Passes records to `publish(Slot&, const std::optional<DeviceTimes>&)` in their order, as far
-  /// as the device got.
+  /// as the device has come.
   template <class Publish>
   void poll(Publish&& publish) noexcept {
     if (waiting_ == 0) return;
@@ -133,7 +134,7 @@ class DeviceSteps final : public DeviceListener {
 
   DeviceClock* const device_;
   const Clock clock_;
-  const double budget_;  ///< of the marks, as a part of the time
+  const double budget_;  ///< share of the time that marks may take
   bool enabled_ = false;
   const std::uint64_t generation_;  ///< of forks
   DeviceClock::State state_ = DeviceClock::State::no_device;

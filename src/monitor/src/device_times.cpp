@@ -219,7 +219,7 @@ class StreamTotals {
   } idle_;
   std::int64_t idle_in_copies_ = 0;  ///< at most
   std::int64_t blocked_idle_ = 0;    ///< in the open interval, while the host was blocked
-  std::int64_t idle_at_least_ = 0;   ///< the same in all intervals, without waking up
+  std::int64_t idle_at_least_ = 0;  ///< lower bound over all intervals, without the time to wake up
   std::int64_t synchronization_ = 0;
   std::int64_t synchronizations_ = 0;
 };

@@ -28,7 +28,7 @@ struct DeviceMark {
     backward_begin,
     graph_end,
     backward_end,
-    unrecorded_phase,  ///< a phase begins; no event was spent on it
+    unrecorded_phase,  ///< a phase begins, without an event
   };
   Kind kind = Kind::phase;
   Phase phase = Phase::other;  ///< that follows
@@ -71,8 +71,8 @@ class CopyTimes {
   std::int64_t least(std::int64_t bytes, std::int64_t nanoseconds) noexcept;
   /// Adds a mark of a copy on another stream than that of the steps.
   void follow(const DeviceMark& mark) noexcept;
-  /// The time that the steps' stream waited for copies on another stream, if that is what it did
-  /// from `begin_ns` to `end_ns`: it goes on when the copies end.
+  /// The time that the steps' stream waited for copies on another stream from `begin_ns` to
+  /// `end_ns`, if it did: it continues when the copies end.
   [[nodiscard]] std::int64_t waited(std::int64_t begin_ns, std::int64_t end_ns) const noexcept;
 
  private:
@@ -81,7 +81,7 @@ class CopyTimes {
     std::int64_t least = 0;
   };
   std::array<Size, 16> sizes_{};
-  std::size_t next_ = 0;  ///< to be replaced
+  std::size_t next_ = 0;  ///< place of the next copy
   static constexpr std::int64_t long_ago = INT64_MIN / 2;
   std::int64_t side_begin_ns_ = long_ago;  ///< of the last copies in a row on another stream
   std::int64_t side_end_ns_ = long_ago;

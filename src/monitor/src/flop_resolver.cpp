@@ -86,7 +86,7 @@ void clear_flops(StepRecord& record) {
   record.flops_source = FlopsProvenance::none;
 }
 
-/// The FLOPs came with the batch: a count of less than half of what is expected missed some work.
+/// The caller stated the FLOPs: a count below half of them missed some work.
 void check_stated_flops(StepRecord& record, WideInt expected) {
   const bool lacks = lacks_work(record);
   if (!lacks && 2 * record.counted_flops->value >= expected) return;
@@ -121,7 +121,7 @@ std::optional<FlopEstimate> FlopResolver::predict(const Slot& slot,
   return std::nullopt;
 }
 
-void FlopResolver::leave_out_masked_work(StepRecord& record, const FlopEstimate& estimated) const {
+void FlopResolver::exclude_masked_work(StepRecord& record, const FlopEstimate& estimated) const {
   const bool padded = record.batch.batch().padded_length > 0;
   if (!padded && record.attention_pairs != AttentionPairs::full) return;
   if (estimator_->convention() != counted_convention || estimated.executed == 0) return;
@@ -237,7 +237,7 @@ void FlopResolver::choose(Slot& slot) {
     return;
   }
   if (record.flops_source == FlopsProvenance::framework ||
-      record.flops_source == FlopsProvenance::estimate) {  // they came with the batch
+      record.flops_source == FlopsProvenance::estimate) {  // the caller stated them
     if (!slot.counted) return;
     const auto stated = static_cast<std::uint64_t>(record.model_flops->value);
     const auto estimated = estimate(slot);
@@ -285,7 +285,7 @@ void FlopResolver::use_count(Slot& slot,
     record.flops_note = hidden_kernels;
     return;
   }
-  if (estimated && trains) leave_out_masked_work(record, *estimated);
+  if (estimated && trains) exclude_masked_work(record, *estimated);
   if (trains) learn(slot, estimated);
   if (options_.mode == Mode::hybrid && record.flops_note.empty())
     record.flops_note = counter_reason_;
@@ -320,7 +320,7 @@ void FlopResolver::use_mode(Slot& slot, const std::optional<FlopEstimate>& estim
   }
 }
 
-/// A counter sees what ran: the numerator of HFU, not of MFU.
+/// A hardware counter counts all executed work: the numerator of HFU, not of MFU.
 void FlopResolver::use_counters(StepRecord& record, double counted) const {
   const auto flops = static_cast<std::uint64_t>(std::max(0.0, counted * counter_factor_));
   record.hardware_flops = Flops{static_cast<WideInt>(flops)};

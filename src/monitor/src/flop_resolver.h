@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FlopResolver: sets the FLOPs of a record from a count, a calibration, an estimate, or a counter,
-// and records which.  Runs on the writer thread.
+// and records the source.  Runs on the writer thread.
 #pragma once
 
 #include "measure_plan.h"
@@ -33,9 +33,9 @@ class FlopResolver {
         plan_(plan) {}
 
   void resolve(Slot& slot);
-  /// Hardware counters work: the dtype of their FLOPs, and known FLOPs over counted FLOPs.
+  /// Hardware counters are available: the dtype of their FLOPs, and known over counted FLOPs.
   void set_counters(Dtype dtype, double factor);
-  /// There are no hardware counters (anymore); the reason is static text.
+  /// Hardware counters are not available; the reason is static text.
   void no_counters(std::string_view reason);
 
  private:
@@ -49,9 +49,10 @@ class FlopResolver {
   std::optional<FlopEstimate> estimate(const Slot& slot);
   [[nodiscard]] std::optional<FlopEstimate> predict(const Slot& slot,
                                                     const std::optional<FlopEstimate>& estimated);
-  /// If the catalog explains a count of padding or masked pairs to the integer, the model FLOPs are
-  /// the catalog's, of the real lengths; otherwise the count of a padded batch is an upper bound.
-  void leave_out_masked_work(StepRecord& record, const FlopEstimate& estimated) const;
+  /// If a count with padding or masked pairs equals the estimate to the integer, the model FLOPs
+  /// are those of the estimate for the real lengths; otherwise the count of a padded batch is an
+  /// upper bound.
+  void exclude_masked_work(StepRecord& record, const FlopEstimate& estimated) const;
   void learn(Slot& slot, const std::optional<FlopEstimate>& estimated);
   void use_estimate(Slot& slot, FlopEstimate estimated);
   void use_count(Slot& slot, const std::optional<FlopEstimate>& estimated, bool trains);

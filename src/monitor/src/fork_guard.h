@@ -5,8 +5,8 @@
 
 namespace flopmeter {
 
-/// A number that is another one in every forked child.  The handler in the child adds one to an
-/// atomic and does nothing else: no lock, no message.
+/// A number that differs in every forked child.  The handler in the child only increments an
+/// atomic: no lock, no message.
 std::uint64_t fork_generation() noexcept;
 
 /// Makes fork_generation() detect forks from now on.  Called at start, not from a background

@@ -24,7 +24,7 @@ class Hardware {
   Hardware(FlopResolver& resolver, MeasurePlan& plan, Note note)
       : resolver_(resolver), plan_(plan), note_(std::move(note)) {}
 
-  /// Opens what the mode and the device need.  Reports what is missing, also in records.
+  /// Opens the counters for the mode and the device.  Reports missing ones, also in records.
   void open(const Options& options, const Connections& connections);
   /// Reads the counters.  Closes those that fail.
   void poll(std::int64_t now_ns, bool wanted) noexcept;

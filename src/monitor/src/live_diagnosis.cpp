@@ -24,7 +24,7 @@ void LiveDiagnosis::add(const StepRecord& record) {
 }
 
 void LiveDiagnosis::add(OpProfile profile) {
-  profile.timeline = {};  // for pictures only
+  profile.timeline = {};  // only reports show it
   profiles_.push_back(std::move(profile));
   if (profiles_.size() > most_profiles) profiles_.pop_front();
 }

@@ -21,7 +21,7 @@ class LiveDiagnosis {
 
   /// Rate-limited: findings that changed and held for two evaluations.
   std::optional<std::vector<Finding>> evaluate(std::int64_t now_ns);
-  /// Findings of all steps, as `flopmeter diagnose` has them.
+  /// Findings of all steps, as `flopmeter diagnose` reports them.
   [[nodiscard]] std::vector<Finding> findings() const;
 
  private:

@@ -57,8 +57,8 @@ bool MeasurePlan::wants_smart(std::int64_t process_step, std::uint64_t signature
   if (!measured_once_) return options_.initial_profiling || process_step >= period();
   const std::int64_t age = process_step - last_measured_;
   if (options_.calibration && period() > 0 && age >= period()) return true;
-  // A new shape is counted unless predictions have proved right; the k-th count is followed by a
-  // pause of k^2 steps, so that n steps of ever new shapes cost about cbrt(3 n) counts.
+  // A new shape is counted unless predictions have proved right.  The k-th count is followed by k^2
+  // steps without one, so that n steps of ever new shapes cost about cbrt(3 n) counts.
   const auto k = static_cast<std::int64_t>(std::min<std::uint64_t>(round_, 1000));
   return options_.calibration && signature != 0 && !trusted_.load(std::memory_order_relaxed) &&
          age >= k * k * bucket_ && !seen(signature);

@@ -29,7 +29,7 @@ class MeasurePlan {
   void set_training_phase(TrainingPhase phase) noexcept {
     training_phase_.store(phase, std::memory_order_relaxed);
   }
-  /// Any thread: hardware counters do the work, or do not after all.
+  /// Any thread: whether hardware counters replace counting.
   void set_hardware(bool working) noexcept { hardware_.store(working, std::memory_order_relaxed); }
 
   [[nodiscard]] bool backed_off() const noexcept { return backed_off_; }
@@ -50,7 +50,7 @@ class MeasurePlan {
   bool backed_off_ = false;
   bool measured_once_ = false;
   std::int64_t last_measured_ = 0;
-  std::int64_t bucket_ = 1;  ///< the period times this, since the budget was passed
+  std::int64_t bucket_ = 1;  ///< factor of the period since the budget was exceeded
   double cost_share_ = 0;    ///< moving mean
   int cost_samples_ = 0;
   std::uint64_t round_ = 0;  ///< measurements since the last invalidation

@@ -35,7 +35,7 @@ Monitor& Monitor::operator=(Monitor&& other) noexcept {
 
 Monitor::~Monitor() {
   finish();
-  // A forked child must not take apart what its missing thread may have held.
+  // A forked child must not destroy objects that its missing thread may have locked.
   if (session_ && session_->is_child())
     static_cast<void>(new (std::nothrow) std::shared_ptr<Session>(std::move(session_)));
 }

@@ -77,11 +77,11 @@ void ProcessSampler::fill_waits(StepRecord& record, std::int64_t now_ns) {
   if (const std::int64_t waited = std::exchange(lock_wait_ns_, 0); waited > 0)
     record.interpreter_lock_seconds = Seconds{static_cast<double>(waited) / 1e9};
   if (waiting_since_ns_)
-    leave_out_preparation(record, now_ns - *std::exchange(waiting_since_ns_, {}));
+    exclude_preparation(record, now_ns - *std::exchange(waiting_since_ns_, {}));
 }
 
 /// The waits of the first record began with the monitor, before the first step.
-void ProcessSampler::leave_out_preparation(StepRecord& record, std::int64_t elapsed_ns) {
+void ProcessSampler::exclude_preparation(StepRecord& record, std::int64_t elapsed_ns) {
   const double elapsed = static_cast<double>(elapsed_ns) / 1e9;
   if (!(elapsed > record.step_seconds.value)) return;
   for (std::optional<Seconds>* wait : {&record.run_queue_seconds,

@@ -20,9 +20,9 @@ class ProcessSampler {
 
   /// Call on the training thread.
   void start(std::int64_t now_ns);
-  /// While the training thread waits for data: does anything prepare it, or does all wait for I/O?
+  /// While the training thread waits for data: whether the process or a loader worker runs.
   void sample_data_wait();
-  /// Whether the training thread waits for Python's interpreter lock; a sample stands for the time
+  /// Whether the training thread waits for Python's interpreter lock; a sample represents the time
   /// since the previous one.
   void sample_interpreter_lock(std::int64_t now_ns);
   /// Adds the samples and the waits since the last record, and the memory in use.
@@ -30,7 +30,7 @@ class ProcessSampler {
 
  private:
   void fill_waits(StepRecord& record, std::int64_t now_ns);
-  static void leave_out_preparation(StepRecord& record, std::int64_t elapsed_ns);
+  static void exclude_preparation(StepRecord& record, std::int64_t elapsed_ns);
 
   bool with_memory_;
   std::function<DeviceMemory()> device_memory_;

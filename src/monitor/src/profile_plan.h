@@ -9,7 +9,7 @@
 namespace flopmeter {
 
 /// Decides which steps are profiled: one early, one when the run has settled, then one every
-/// `profile_frequency` steps, less often where that would pass the budget.  Used by the training
+/// `profile_frequency` steps, less often if that would exceed the budget.  Used by the training
 /// thread.
 class ProfilePlan {
  public:
@@ -21,7 +21,7 @@ class ProfilePlan {
   [[nodiscard]] bool wants(std::int64_t process_step) const noexcept {
     return frequency_ > 0 && process_step >= next_;
   }
-  /// A profiled step took `extra` of an ordinary step's time more than one.
+  /// A profiled step took 1 + `extra` times as long as an ordinary one.
   void profiled(std::int64_t process_step, double extra) noexcept {
     while (extra > budget_ * static_cast<double>(frequency_) && frequency_ < longest)
       frequency_ *= 2;

@@ -15,7 +15,7 @@ class RunStatistics {
       : start_unix_(start_unix), start_ns_(start_ns), earlier_(earlier) {}
 
   /// Fills run_seconds and productive_seconds of a record that ended at `end_ns`.  Times are those
-  /// of the monotonic clock: only the pause between two starts depends on the wall clock.
+  /// of the monotonic clock: only the time between two starts depends on the wall clock.
   void add(StepRecord& record, std::int64_t end_ns);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShapeFit: FLOPs as a function of a batch's shape, learned from counts where no model
-// configuration states them.
+// ShapeFit: FLOPs as a function of a batch's shape, learned from counts if no model
+// configuration is known.
 //
 // A transformer's FLOPs are a sum of terms that each grow with one of a few quantities: tokens
 // (linears), pairs of tokens (attention), sequences (heads on one position), patches and pairs of
@@ -22,7 +22,7 @@ class ShapeFit {
  public:
   static constexpr std::size_t feature_count = 7;
 
-  /// Adds a count.  Forgets the oldest when it has many.
+  /// Adds a count.  Drops the oldest if there are many.
   void add(const Batch& shape, const FlopEstimate& flops);
   /// The FLOPs of a shape; empty until the counts determine and confirm the coefficients.
   [[nodiscard]] std::optional<FlopEstimate> predict(const Batch& shape) const;

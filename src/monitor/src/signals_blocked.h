@@ -8,8 +8,8 @@
 
 namespace flopmeter {
 
-/// Blocks all signals in the calling thread while it lives.  Those that a write may send to the
-/// thread itself are taken back, so that a full disk or a closed pipe does not end the program.
+/// Blocks all signals in the calling thread while it lives, then discards those that a write sent
+/// to the thread itself, so that a full disk or a closed pipe does not end the program.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

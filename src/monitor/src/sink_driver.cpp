@@ -9,16 +9,16 @@
 namespace flopmeter {
 namespace {
 
-constexpr std::int64_t first_pause_ns = 1'000'000'000;
-constexpr std::int64_t longest_pause_ns = 60'000'000'000;
+constexpr std::int64_t first_backoff_ns = 1'000'000'000;
+constexpr std::int64_t longest_backoff_ns = 60'000'000'000;
 constexpr int most_merged_steps = 100;
 
 }  // namespace
 
 void SinkDriver::failed(Entry& entry, std::int64_t now_ns, std::string_view why) noexcept {
   ++failures_;
-  entry.pause_ns = std::clamp(2 * entry.pause_ns, first_pause_ns, longest_pause_ns);
-  entry.not_before_ns = now_ns + entry.pause_ns;
+  entry.backoff_ns = std::clamp(2 * entry.backoff_ns, first_backoff_ns, longest_backoff_ns);
+  entry.not_before_ns = now_ns + entry.backoff_ns;
   if (entry.reported) return;
   try {
     entry.reported = true;
@@ -41,7 +41,7 @@ void SinkDriver::attempt(Entry& entry, std::int64_t now_ns, Call&& call) noexcep
     if (const Result<void> result = call(*entry.sink); !result) {
       failed(entry, now_ns, result.error().message);
     } else {
-      entry.pause_ns = 0;
+      entry.backoff_ns = 0;
     }
   } catch (const std::exception& error) {
     failed(entry, now_ns, error.what());

@@ -15,7 +15,7 @@
 namespace flopmeter {
 
 /// Calls the sinks so that none of them can do harm: an exception or error is counted, reported
-/// once, and followed by a pause that doubles with every further failure.  Used by the writer
+/// once, and followed by a back-off that doubles with every further failure.  Used by the writer
 /// thread only.
 class SinkDriver {
  public:
@@ -44,7 +44,7 @@ class SinkDriver {
     std::string name;
     std::unique_ptr<Sink> sink;
     std::int64_t not_before_ns = 0;
-    std::int64_t pause_ns = 0;
+    std::int64_t backoff_ns = 0;
     bool reported = false;
   };
   template <class Call>

@@ -15,7 +15,7 @@ struct Slot {
   std::int64_t end_ns = 0;
   bool counted = false;               ///< the record's FLOPs are the count of this step
   bool backed_off = false;            ///< counting had passed the budget
-  std::uint64_t first_late_call = 0;  ///< whose work is known when the device has passed it
+  std::uint64_t first_late_call = 0;  ///< whose work is known once the device has run it
   std::uint64_t last_late_call = 0;
   std::optional<double> counter_flops{};  ///< by hardware counters; filled in by the writer thread
 };

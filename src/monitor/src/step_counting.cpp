@@ -7,7 +7,7 @@
 
 namespace flopmeter {
 
-/// Work before a step begins is the step's own, as the time before it is.
+/// Work before a step begins belongs to the step, as does the time before it.
 void StepRecorder::count_before_step() noexcept {
   counts_before_step_ = source_ != nullptr && plan_.wants(process_steps_, 0);
   if (!counts_before_step_) return;
@@ -18,8 +18,8 @@ void StepRecorder::count_before_step() noexcept {
 
 void StepRecorder::start_counting() noexcept {
   if (source_ == nullptr) return;
-  const bool given = now_.record.flops_source == FlopsProvenance::user;
-  const bool wanted = !given && plan_.wants(process_steps_, now_.record.batch.signature());
+  const bool stated = now_.record.flops_source == FlopsProvenance::user;
+  const bool wanted = !stated && plan_.wants(process_steps_, now_.record.batch.signature());
   count(wanted);
   if (wanted && !counts_before_step_) {
     before_ = source_->snapshot();
@@ -74,7 +74,7 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   StepRecord& record = now_.record;
   double cost_ns = calls_ * call_ns_ + static_cast<double>(device_.cost_ns());
   if (record.flops_source == FlopsProvenance::user)
-    now_.counted = false;  // the caller gave them after the count had begun
+    now_.counted = false;  // the caller stated them after the count had begun
   // A counter with a note may be unable to count now: no call is then not the same as no work.
   if (now_.counted && !source_->note().empty() && source_->snapshot().calls == before_.calls)
     now_.counted = false;
@@ -94,7 +94,7 @@ void StepRecorder::stop_counting(std::int64_t step_ns) noexcept {
   record.monitor_seconds = Seconds{cost_ns / 1e9};
 }
 
-/// Replaces upper bounds of FLOPs by what the device knew.
+/// Replaces upper bounds of FLOPs by the exact work that the device has reported.
 void StepRecorder::add_late_work(Slot& slot) noexcept {
   if (slot.first_late_call == slot.last_late_call) return;
   const FlopTotals work = source_->late_work(slot.first_late_call, slot.last_late_call);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tracker's rules for events: what a report of a hook, a loader, or an integration means.
+// The tracker's rules for events of hooks, loaders, and integrations.
 #include "step_tracker.h"
 
 #include <utility>
@@ -102,7 +102,7 @@ void StepTracker::on_loop_begin(const StepEvent& event, StepReply& reply) noexce
     enter_pre_step();
     return;
   }
-  close_if_complete();  // of a loop that was left, whose iterator is kept
+  close_if_complete();  // a loop that was left while its iterator is kept
   end_found_evaluation();
   if (!marked_) policy_ = event.policy;
   wrapped_ = true;
@@ -209,7 +209,7 @@ void StepTracker::learn_from_forward(const StepEvent& event, StepReply& reply) n
   }
 }
 
-/// No optimizer of torch steps, or none that is reported: a custom update or a compiled step.
+/// No optimizer step is reported: the loop has a custom update or a compiled step.
 void StepTracker::on_backward_without_optimizer(StepReply& reply) noexcept {
   ++backwards_without_optimizer_;
   if (backwards_without_optimizer_ == no_optimizer_after) {
@@ -257,7 +257,7 @@ void StepTracker::on_optimizer_end(const StepEvent& event, StepReply& reply) noe
   if (!learns()) return;
   const auto owns = [&] { return event.owns == nullptr || event.owns(event.context); };
   if (found_evaluation_ && owns()) {
-    frozen_mode_ = true;  // that was not an evaluation
+    frozen_mode_ = true;  // the pass was not an evaluation
     end_found_evaluation();
   }
   if (!has_model_) {

@@ -75,8 +75,8 @@ void StepRecorder::follow_queue(StepRecord& record,
   queue_.has_idle = times->idle && times->idle->max.value > notable_idle * step;
 }
 
-/// The one thing here that may allocate and lock: on the few steps that are profiled, and tagged
-/// so.
+/// The only function here that may allocate and lock: on the few steps that are profiled, which are
+/// tagged.
 void StepRecorder::start_profile() noexcept {
   if (profiling_) stop_profile(clock_.monotonic());  // of a step that did not end
   stop_trace(false);

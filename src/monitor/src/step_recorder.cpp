@@ -251,7 +251,7 @@ void StepRecorder::add_communication() noexcept {
   settle_communication();
   const CommunicationTotals totals = communication_now();
   const std::int64_t overlapped = totals.overlapped_ns - communication_before_.overlapped_ns;
-  std::int64_t elsewhere = 0;  // more waited than the phase took: the clocks are read one by one
+  std::int64_t elsewhere = 0;  // waits may exceed the phase: the clocks are read one after another
   std::int64_t all = 0;
   constexpr auto communication = static_cast<std::size_t>(Phase::communication);
   const auto take = [&](std::size_t from, std::int64_t amount) {

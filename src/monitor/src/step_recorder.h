@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepRecorder: what happens on the training thread between two boundaries of the step tracker.  It
+// StepRecorder: the work on the training thread between two boundaries of the step tracker.  It
 // reads clocks and counters into fixed memory and passes finished steps to the ring; no call
 // allocates or enters the kernel, and only marks of a device lock.
 #pragma once
@@ -44,7 +44,7 @@ class StepRecorder {
   /// Returns when the step ended: `now`, or the end of the outcome's interval.
   std::int64_t finish_step(std::int64_t now, const StepOutcome& outcome) noexcept;
   std::int64_t finish_out_of_step(std::int64_t now) noexcept;
-  /// No record of what was started; its batch is kept for the next step on demand.
+  /// Discards the open record; keeps its batch for the next step on demand.
   void discard(bool keep_batch) noexcept;
   /// Time before `now` belongs to the phase before, time after it to `innermost`.
   void switch_phase(std::optional<Phase> innermost, std::int64_t now) noexcept;

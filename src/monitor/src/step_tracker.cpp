@@ -60,7 +60,7 @@ bool StepTracker::bad_call() noexcept {
   return false;
 }
 
-/// Whether this thread may act on the step: it is the step's own, or none is open and it may start
+/// Whether this thread may act on the step: it opened the step, or none is open and it may open
 /// one.
 bool StepTracker::may_mark(bool may_start) noexcept {
   const std::uintptr_t self = this_thread_token();
@@ -84,7 +84,7 @@ void StepTracker::use_this_thread() noexcept {
   training_thread_.store(this_thread_token(), std::memory_order_relaxed);
 }
 
-/// A thread that leaves nothing open gives the tracker back.
+/// A thread without an open step releases the tracker.
 void StepTracker::release_if_idle() noexcept {
   if (state_ == State::idle) owner_.store(0, std::memory_order_release);
 }
@@ -94,14 +94,15 @@ void StepTracker::release_if_idle() noexcept {
 void StepTracker::open(const StepInput& input) noexcept {
   input_ = input;
   const bool has_batch = recorder_.has_batch(input);
-  if (has_batch) recorder_.drop_batch();  // the loop knows better than its loader
+  if (has_batch)
+    recorder_.drop_batch();  // the description of the loop takes precedence over that of its loader
   boundary(Boundary::step_begin);
   has_batch_ = has_batch || recorder_.knows_batch();
   state_ = State::open;
   batch_waits_ = batch_from_forward_ = ended_by_next_mark_ = automatic_ = false;
 }
 
-/// No forward pass was needed to see that the loop trains on the loader's batch.
+/// The loop trains on the batch of the loader, although no forward pass was reported.
 void StepTracker::open_for_loader_batch() noexcept {
   open({});
   automatic_ = true;
@@ -118,7 +119,7 @@ std::int64_t StepTracker::close(const StepOutcome& outcome) noexcept {
   return end;
 }
 
-/// Ends the step; what follows belongs to the next one.
+/// Ends the step; later time belongs to the next one.
 void StepTracker::close_and_go_on(const StepOutcome& outcome) noexcept {
   const std::int64_t end = close(outcome);
   boundary(Boundary::pre_step, {}, end);
@@ -131,7 +132,7 @@ void StepTracker::close_learned(StepReply& reply) noexcept {
   close_and_go_on(outcome_);
 }
 
-/// Ends the open step if what comes now cannot be part of it.
+/// Ends the open step if the next event cannot be part of it.
 void StepTracker::close_if_complete() noexcept {
   if (state_ == State::open && (ended_by_next_mark_ || (automatic_ && optimizer_steps_ > 0)))
     close(outcome_);
@@ -157,7 +158,7 @@ void StepTracker::discard(bool keep_batch) noexcept {
 std::size_t StepTracker::position(Phase phase) const noexcept {
   std::size_t at = depth_;
   while (at > 0 && stack_[at - 1] != phase) --at;
-  return at;  // 0: not there
+  return at;  // 0: not open
 }
 
 void StepTracker::push(Phase phase) noexcept {
@@ -170,8 +171,8 @@ void StepTracker::push(Phase phase) noexcept {
   boundary(Boundary::phase);
 }
 
-/// A phase that a hook found.  Hooks see only a part of what happens: a begin may come twice, an
-/// end alone.
+/// A phase that a hook reports.  Hooks miss events: a begin may come twice, an end without a
+/// begin.
 void StepTracker::push_found(Phase phase) noexcept {
   const bool no_step =
       state_ == State::out_of_step || (state_ == State::idle && policy_ == StepPolicy::framework);
@@ -336,7 +337,7 @@ void StepTracker::begin_phase(Phase phase) noexcept {
   if (!may_mark(true)) return;
   recorder_.count_call();
   if (phase == Phase::forward || phase == Phase::backward || phase == Phase::optimizer)
-    finds_phases_ = false;  // the loop knows better
+    finds_phases_ = false;  // phases that the loop marks take precedence
   if (is_out_of_step(phase)) {
     StepReply ignored;
     begin_out_of_step(phase, ignored);

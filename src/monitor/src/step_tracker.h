@@ -34,7 +34,7 @@ class StepTracker {
   void begin_step(const StepInput& input) noexcept;
   /// As begin_step(), for a loop that marks only where steps begin: the next mark ends the step.
   void mark_step(const StepInput& input) noexcept;
-  /// The step that mark_step() opened is ended by end_step() after all.
+  /// The step that mark_step() opened ends with end_step(), not with the next mark.
   void keep_step() noexcept { ended_by_next_mark_ = false; }
   void micro_batch(const StepInput& input) noexcept;
   /// Values for the record of the open step, or of the next one.
@@ -168,7 +168,7 @@ class StepTracker {
   std::size_t too_deep_ = 0;
   std::string_view stage_;
   StepInput input_;      ///< of the boundary that is being made
-  StepOutcome outcome_;  ///< logged for the open or the next step
+  StepOutcome outcome_;  ///< logged for the open step or the next one
 
   bool wrapped_ = false;  ///< batches come from a wrapped loader, whose fetches end steps
   bool marked_ = false;   ///< the loop marks its steps itself
@@ -182,9 +182,9 @@ class StepTracker {
   bool resume_pre_step_ = false;     ///< after the out-of-step phase
   bool found_evaluation_ = false;    ///< the out-of-step phase was found by a hook
   bool finds_phases_ = true;       ///< until the loop marks forward, backward, or optimizer itself
-  bool backward_assumed_ = false;  ///< it is not reported, and is taken to run now
+  bool backward_assumed_ = false;  ///< it is not reported, and is assumed to run now
   bool backward_begun_ = false;    ///< since the last forward pass
-  bool backward_unseen_ = false;   ///< one since the last forward pass may have run unseen
+  bool backward_unseen_ = false;   ///< one since the last forward pass may have run unreported
   bool frozen_mode_ = false;
   bool loader_seen_ = false;
   bool has_fetched_ = false;            ///< a batch that the model has not trained on

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using namespace std::chrono_literals;
 
-/// A wire: what rank 0 put on it last.
+/// A wire that holds the last message of rank 0.
 struct Wire {
   std::vector<std::byte> bytes;
   bool cut = false;
@@ -72,7 +72,7 @@ TEST(Broadcast, others_show_rank_0s_figure_and_its_age) {
   EXPECT_EQ(second.calls, 3);
 }
 
-TEST(Broadcast, is_given_up_once_when_the_deadline_passes) {
+TEST(Broadcast, ends_at_the_first_missed_deadline) {
   Wire wire;
   WireExchange first{wire, 0};
   WireExchange second{wire, 1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands between this program and the C library: calls that reach the system and allocations can be
-// made to fail, and locks and late registrations of destructors are counted.
+// Interposes the C library: system calls and allocations can be made to fail, and locks and late
+// registrations of destructors are counted.
 #pragma once
 
 #include <cstddef>

@@ -472,7 +472,7 @@ TEST_F(DeviceStepsTest, an_additional_micro_batch_takes_three_events_and_two_for
   }
 }
 
-TEST_F(DeviceStepsTest, without_anchors_the_shortest_lag_stands_for_an_empty_queue) {
+TEST_F(DeviceStepsTest, without_anchors_the_shortest_lag_is_that_of_an_empty_queue) {
   device.has_anchors = false;
   for (int i = 0; i < 4; ++i) plain_step(i);
   host_time += 1000 * ms;

@@ -78,7 +78,7 @@ bool run_with(long k, const Sweep& sweep) {
   return failed;
 }
 
-/// The first test: what the process keeps must not have been made by an earlier one.
+/// The first test, because an earlier one could have created the static objects.
 TEST(Statics, the_writing_thread_registers_no_destructors) {
   TemporaryDirectory directory;
   Options options = everything(directory);
@@ -102,7 +102,7 @@ TEST(Locks, a_step_takes_none) {
   std::mutex mutex;
   count_locks(true);
   { const std::lock_guard lock{mutex}; }
-  EXPECT_EQ(count_locks(false), 1U);  // the watch itself works
+  EXPECT_EQ(count_locks(false), 1U);  // the probe itself works
 }
 
 class Faults : public testing::TestWithParam<Sweep> {};

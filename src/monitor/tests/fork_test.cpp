@@ -52,7 +52,7 @@ TEST(Fork, forked_children_do_nothing_and_end) {
   }
 }
 
-TEST(Fork, a_forked_child_may_start_a_monitor_of_its_own) {
+TEST(Fork, a_forked_child_may_start_its_own_monitor) {
   if (!children_may_start_threads) GTEST_SKIP() << "not under a sanitizer";
   TemporaryDirectory directory;
   TemporaryDirectory own;

@@ -2,7 +2,7 @@
 //
 // Cost of a step on the training thread: begin, six phase marks, end, with all file outputs on.
 // Prints percentiles; with the argument "negative" it prints nothing, for callgrind, which counts
-// one_step(), and strace, for which getppid() marks the begin and end of the steps.
+// one_step(), and strace, for which getppid() marks the start and end of the steps.
 #include "reliability.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mode hybrid against counters that the test turns itself, against libraries of a GPU made for the
-// purpose, and against what this machine really has.
+// Mode hybrid with counters that the test sets, with fake libraries of a GPU, and with the counters
+// of this machine.
 #include "../src/counter_timeline.h"
 #include "support.h"
 
@@ -90,7 +90,7 @@ struct Rig {
   }
 };
 
-TEST(CounterTimeline, interpolates_between_readings_and_goes_on_after_the_last) {
+TEST(CounterTimeline, interpolates_between_readings_and_extrapolates_after_the_last) {
   CounterTimeline timeline;
   EXPECT_EQ(timeline.between(0, 10), std::nullopt);
   timeline.add({.ns = 100, .flops = 0});
@@ -157,7 +157,7 @@ TEST(Hybrid, counters_that_do_not_see_known_work_are_not_used) {
   }
 }
 
-TEST(Hybrid, counters_that_break_are_given_up_for_counting_with_the_reason) {
+TEST(Hybrid, counters_that_fail_are_replaced_by_counting_with_the_reason) {
   Rig rig;
   auto monitor = rig.start();
   std::this_thread::sleep_for(50ms);
@@ -253,7 +253,7 @@ TEST(Hybrid, a_gpu_whose_driver_hangs_delays_nothing) {
   }
 }
 
-TEST(Hybrid, gpu_figures_come_in_every_mode_and_can_be_switched_off) {
+TEST(Hybrid, gpu_metrics_are_recorded_in_every_mode_and_can_be_disabled) {
   for (const bool on : {true, false}) {
     Rig rig;
     rig.connections.clock = {};

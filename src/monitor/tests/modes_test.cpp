@@ -114,7 +114,7 @@ void settle(const Monitor& monitor) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
-TEST(Modes, auto_counts_every_step_and_mfu_leaves_recompute_out) {
+TEST(Modes, auto_counts_every_step_and_mfu_excludes_recomputation) {
   Rig run;
   {
     auto monitor = run.start();
@@ -285,7 +285,7 @@ TEST(Modes, smart_learns_the_shapes_without_a_model_configuration) {
   EXPECT_GT(known, 1700);
 }
 
-TEST(Modes, an_evaluation_has_no_flops_of_training_even_where_no_batch_is_known) {
+TEST(Modes, an_evaluation_has_no_flops_of_training_even_without_a_known_batch) {
   Rig run;
   run.options.mode = Mode::smart;
   {
@@ -305,7 +305,7 @@ TEST(Modes, an_evaluation_has_no_flops_of_training_even_where_no_batch_is_known)
   EXPECT_TRUE(records[2]["model_flops"].is_null());
 }
 
-TEST(Modes, batches_of_which_only_the_samples_are_known_are_distinguished_by_them) {
+TEST(Modes, batches_with_known_samples_only_are_distinguished_by_their_samples) {
   Rig run;
   run.with_estimator = false;
   run.options.mode = Mode::smart;
@@ -325,7 +325,7 @@ TEST(Modes, batches_of_which_only_the_samples_are_known_are_distinguished_by_the
   EXPECT_EQ(run.records()[1]["flops_source"], "calibrated");
 }
 
-TEST(Modes, work_between_steps_is_the_next_steps_where_its_time_is) {
+TEST(Modes, work_between_steps_belongs_to_the_next_step_as_its_time_does) {
   Rig run;
   {
     auto monitor = run.start();
@@ -343,7 +343,7 @@ TEST(Modes, work_between_steps_is_the_next_steps_where_its_time_is) {
     EXPECT_EQ(record["model_flops"], 3 * (4 * TestEstimator::forward_of(128) + 1000));
 }
 
-TEST(Modes, drift_is_noticed_and_what_was_measured_forgotten) {
+TEST(Modes, drift_is_noticed_and_invalidates_measurements) {
   Rig run;
   run.options.mode = Mode::smart;
   run.options.recalibration_frequency = 50;

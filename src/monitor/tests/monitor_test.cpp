@@ -146,7 +146,7 @@ TEST(Monitor, steps_sum_to_wall_time_and_phases_to_the_step) {
   }
 }
 
-TEST(Monitor, tagged_steps_stay_out_of_the_averages) {
+TEST(Monitor, tagged_steps_are_excluded_from_the_averages) {
   TemporaryDirectory directory;
   Connections connections = on_hand_clock();
   connections.peaks.set(Dtype::bf16, {1e12});
@@ -209,7 +209,7 @@ TEST(Monitor, wrong_use_is_counted_and_harmless) {
   monitor->end_phase(Phase::forward);
   monitor->micro_batch();
   monitor->begin_step({.samples = -1, .tokens = std::numeric_limits<std::int64_t>::max()});
-  monitor->begin_step();  // the one before was never ended
+  monitor->begin_step();  // the previous one did not end
   monitor->begin_phase(Phase::forward);
   monitor->end_phase(Phase::backward);
   std::thread{[&] {
@@ -243,7 +243,7 @@ TEST(Monitor, another_thread_may_take_the_next_step) {
   EXPECT_EQ(read_records(directory).size(), 20U);
 }
 
-TEST(Monitor, switched_off_it_writes_nothing) {
+TEST(Monitor, disabled_it_writes_nothing) {
   TemporaryDirectory directory;
   Options options = without_console(directory);
   options.enabled = false;
@@ -309,7 +309,7 @@ TEST(Monitor, a_restart_continues_the_goodput_of_the_directory) {
     }
   };
   run(1, 10, 1'700'000'000);  // ten seconds of work
-  run(6, 15, 1'700'000'020);  // ten seconds lost, then five steps done again and five new ones
+  run(6, 15, 1'700'000'020);  // ten seconds lost, then five repeated and five new steps
   const auto records = read_records(directory, 1);
   ASSERT_EQ(records.size(), 10U);
   EXPECT_NEAR(records.back()["run_seconds"].get<double>(), 30, 1e-6);

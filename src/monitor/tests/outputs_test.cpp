@@ -54,7 +54,7 @@ TEST(Outputs, a_write_that_never_returns_delays_nothing) {
   EXPECT_LT(seconds_since(start), 2.0);
 }
 
-TEST(Outputs, a_fifo_without_a_reader_is_counted_and_passed_by) {
+TEST(Outputs, a_fifo_without_a_reader_is_counted_and_skipped) {
   TemporaryDirectory directory;
   const std::string fifo = directory.path() + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -93,7 +93,7 @@ TEST(Outputs, a_fifo_whose_reader_sleeps_and_dies_ends_nothing) {
   EXPECT_EQ(read_records(directory).size(), 600U);
 }
 
-/// A sink that throws what it likes.
+/// A sink that throws arbitrary objects.
 class ThrowingSink final : public Sink {
  public:
   Result<void> write(const StepRecord& record) override {

@@ -83,7 +83,7 @@ std::vector<std::int64_t> profiled_steps(const TemporaryDirectory& directory) {
   return steps;
 }
 
-TEST(OpProfiler, one_early_one_when_the_run_has_settled_then_one_a_period) {
+TEST(OpProfiler, one_early_one_when_the_run_has_settled_then_one_per_period) {
   const TemporaryDirectory directory;
   ProfilingCounter source;
   train(directory, source, 300, 200, 0.3);
@@ -96,14 +96,14 @@ TEST(OpProfiler, one_early_one_when_the_run_has_settled_then_one_a_period) {
   EXPECT_EQ(lines[1]["rows"][0]["calls"], 3);
 }
 
-TEST(OpProfiler, becomes_rarer_where_it_would_pass_the_budget) {
+TEST(OpProfiler, becomes_rarer_if_it_would_exceed_the_budget) {
   const TemporaryDirectory directory;
   ProfilingCounter source;
   train(directory, source, 300, 100, 2);  // 2 % of a hundred steps, of which 0.5 % are allowed
   EXPECT_EQ(profiled_steps(directory), (std::vector<std::int64_t>{5, 50}));
 }
 
-TEST(OpProfiler, is_kept_out_of_the_averages) {
+TEST(OpProfiler, is_excluded_from_the_averages) {
   const TemporaryDirectory directory;
   ProfilingCounter source;
   train(directory, source, 60, 1000, 5);
@@ -111,7 +111,7 @@ TEST(OpProfiler, is_kept_out_of_the_averages) {
   EXPECT_NEAR(mfu, 0.01, 1e-12);
 }
 
-TEST(OpProfiler, is_off_at_zero_and_where_the_source_refuses) {
+TEST(OpProfiler, is_off_at_zero_and_if_the_source_has_no_profiler) {
   const TemporaryDirectory off;
   const TemporaryDirectory refused;
   ProfilingCounter source;

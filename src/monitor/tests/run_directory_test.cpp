@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-TEST(RunDirectory, old_stamps_go_but_never_a_live_one) {
+TEST(RunDirectory, old_starts_are_deleted_but_never_a_live_one) {
   TemporaryDirectory directory;
   for (int i = 0; i < 6; ++i) {
     const std::string stamp = "2020010" + std::to_string(i + 1) + "_000000";

@@ -148,7 +148,7 @@ TEST(ExplicitSteps, batches_come_from_the_marks_the_loader_or_the_forward_passes
   Script script(StepPolicy::explicit_marks);
   script.begin_loop();
   script.next({.samples = 2});
-  script.mark().begin_step({.samples = 7});  // the loop knows better than its loader
+  script.mark().begin_step({.samples = 7});  // takes precedence over the loader
   script.train();
   script.mark().end_step({});
   script.next({.samples = 2});
@@ -225,7 +225,7 @@ TEST(ExplicitSteps, marks_out_of_order_are_counted_and_harmless) {
   script.mark().end_phase(Phase::forward);
   script.mark().micro_batch({});
   script.mark().begin_step({});
-  script.mark().begin_step({});  // the one before did not end
+  script.mark().begin_step({});  // the previous one did not end
   std::thread{[&] { script.mark().end_step({}); }}.join();
   for (int i = 0; i < 40; ++i) script.mark().begin_phase(Phase::forward);
   for (int i = 0; i < 50; ++i) script.mark().end_phase(Phase::forward);

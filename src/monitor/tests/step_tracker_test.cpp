@@ -112,7 +112,7 @@ TEST(LearnedSteps, an_evaluation_between_steps_is_a_separate_record) {
   EXPECT_EQ(script.lines(), (Lines{"train 1 4/1", "train 2 4/1", "evaluation 2", "train 3 4/1"}));
 }
 
-TEST(LearnedSteps, fetches_of_an_evaluation_are_no_data_wait) {
+TEST(LearnedSteps, fetches_of_an_evaluation_are_not_data_wait) {
   Script script(StepPolicy::per_optimizer_step);
   script.fetch();
   script.train();

@@ -27,7 +27,7 @@ TEST(TrainingThread, a_step_allocates_nothing_on_its_thread) {
   EXPECT_EQ(count_allocations(false), 0U);
   count_allocations(true);
   operator delete(operator new(1));
-  EXPECT_EQ(count_allocations(false), 1U);  // the watch itself works
+  EXPECT_EQ(count_allocations(false), 1U);  // the probe itself works
   EXPECT_GT(monitor->status().dropped, 0U);
 }
 

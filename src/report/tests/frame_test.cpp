@@ -128,7 +128,7 @@ TEST_F(Frame, without_a_step_shows_that_it_waits) {
   EXPECT_THAT(lines.at(0), HasSubstr("waiting for the first step"));
 }
 
-TEST_F(Frame, text_from_the_run_cannot_steer_the_terminal) {
+TEST_F(Frame, text_from_the_run_cannot_control_the_terminal) {
   run_.model = "evil\x1b[2J\x07name";
   steps(1);
   for (const std::string& line : draw({80, 0})) {

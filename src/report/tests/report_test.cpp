@@ -68,7 +68,7 @@ TEST_F(Report, names_the_slow_rank) {
   for (const Json& row : page["ranks"]["rows"]) EXPECT_EQ(row["slow"], row["rank"] == 3);
 }
 
-TEST_F(Report, what_is_not_known_is_null) {
+TEST_F(Report, unknown_values_are_null) {
   StepRecord record;
   record.step_seconds = {0.1};
   append_file(stream_of(directory_, 0), line_of(record));
@@ -101,7 +101,7 @@ TEST(ReportPage, refers_to_nothing_outside) {
   EXPECT_GT(page.size(), 100'000U);
 }
 
-TEST(ReportJson, a_directory_that_is_none_is_an_error) {
+TEST(ReportJson, a_path_that_is_not_a_run_directory_is_an_error) {
   EXPECT_FALSE(report_json("/nowhere/at/all", {}));
 }
 

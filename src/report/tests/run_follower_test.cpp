@@ -123,7 +123,7 @@ TEST_F(Follower, ten_thousand_ranks_of_which_a_hundred_grow_take_less_than_a_sec
   EXPECT_LT(fastest, 1.0);
 }
 
-TEST(RunFollower, a_directory_that_is_none_is_an_error) {
+TEST(RunFollower, a_path_that_is_not_a_run_directory_is_an_error) {
   RunFollower follower{"/nowhere/at/all"};
   EXPECT_FALSE(follower.refresh());
 }

@@ -27,7 +27,7 @@ def text(page):
 
 @pytest.mark.parametrize("width", [400, 820, 1400])
 @pytest.mark.parametrize("dark", [False, True])
-def test_page_is_quiet_fits_and_asks_nothing_of_the_network(browser, eight, tmp_path, width, dark):
+def test_page_has_no_errors_fits_and_requests_nothing_from_the_network(browser, eight, tmp_path, width, dark):
     page = browser.open(eight, width=width, dark=dark)
     try:
         assert page.complaints() == []

@@ -31,7 +31,7 @@ def test_list_opens_a_run_and_finds_it_by_a_word(browser, server):
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("view", ["", "run", "rank", "compare"])
-def test_views_fit_are_quiet_and_ask_only_the_server(browser, server, width, dark, view):
+def test_views_fit_have_no_errors_and_request_only_from_the_server(browser, server, width, dark, view):
     found = server.runs(3)
     path = {"": "", "run": f"#/run/{found['group/eight']['id']}", "rank": f"#/run/{found['group/eight']['id']}/rank/3",
             "compare": f"#/compare/{found['starved']['id']},{found['group/eight']['id']}"}[view]

@@ -132,7 +132,7 @@ def test_json_has_the_latest_figures(flopmeter, directory):
     assert figures["mfu"] == pytest.approx(0.43, abs=0.05)
 
 
-def test_directory_that_is_none_is_one_line(flopmeter):
+def test_a_path_that_is_not_a_run_directory_is_one_line(flopmeter):
     done = flopmeter("watch", "/nowhere/at/all", check=False)
     assert done.returncode == 1
     assert "cannot read the run directory" in done.stderr and done.stderr.count("\n") == 1

@@ -51,7 +51,7 @@ TEST(Timeline, a_short_run_keeps_every_step) {
   EXPECT_EQ(timeline.buckets().at(700).spreads[0].mean(), 700.0);
 }
 
-TEST(Timeline, what_was_not_measured_stays_empty) {
+TEST(Timeline, unmeasured_values_stay_empty) {
   Timeline timeline{fields, 4};
   for (std::int64_t step = 0; step < 100; ++step) timeline.add(record(step, std::nullopt));
   for (const auto& [index, bucket] : timeline.buckets()) {

@@ -3,6 +3,7 @@
 // TensorBoard event files: scalars once per log interval, and a layout for the custom-scalars page.
 // Each start opens a new file, because readers ignore what follows an incomplete record.
 #include "../src/bounded_file.h"
+#include "../src/interval_series.h"
 #include "../src/tfevents.h"
 
 #include <flopmeter/core/text.h>
@@ -17,53 +18,6 @@
 
 namespace flopmeter {
 namespace {
-
-/// Tags that other tools fixed; all other tags come from the field table.
-struct Tag {
-  std::string_view name;
-  std::string_view help;
-  std::optional<double> (*read)(const IntervalRow& row);
-};
-
-std::optional<double> per_second(double seconds) {
-  return seconds > 0 ? std::optional{1 / seconds} : std::nullopt;
-}
-
-using Row = const IntervalRow&;
-constexpr auto tags = std::to_array<Tag>({
-    {"performance/tflops_per_gpu",
-     "Model TFLOP/s per device",
-     [](Row r) { return r.tflops_per_device; }},
-    {"performance/tflops_total",
-     "Model TFLOP/s of all devices",
-     [](Row r) { return r.tflops_total; }},
-    {"performance/samples_per_second",
-     "Samples per second, all ranks",
-     [](Row r) { return r.samples_per_second; }},
-    {"performance/tokens_per_second",
-     "Tokens per second, all ranks",
-     [](Row r) { return r.tokens_per_second; }},
-    {"performance/avg_step_time_ms",
-     "Mean step time in milliseconds",
-     [](Row r) { return std::optional{r.step_seconds.value * 1e3}; }},
-    {"perf/mfu_percent",
-     "Model FLOPs utilization in percent",
-     [](Row r) { return r.mfu ? std::optional{*r.mfu * 100} : std::nullopt; }},
-    {"perf/mfu_run", "MFU over the run", [](Row r) { return r.mfu_run; }},
-    {"perf/steps_per_second",
-     "Steps per second",
-     [](Row r) { return per_second(r.step_seconds.value); }},
-    {"perf/tokens_per_second",
-     "Tokens per second, all ranks",
-     [](Row r) { return r.tokens_per_second; }},
-    {"perf/samples_per_second",
-     "Samples per second, all ranks",
-     [](Row r) { return r.samples_per_second; }},
-    {"memory/current_gb", "Memory in use, in 2^30 bytes", [](Row r) { return r.memory_gb; }},
-    {"memory/peak_gb",
-     "Highest memory so far, in 2^30 bytes",
-     [](Row r) { return r.memory_peak_gb; }},
-});
 
 /// Layout{category{title, chart{title, multiline{tag}}}} of the custom-scalars plug-in.
 ProtoMessage layout(bool breakdown) {
@@ -138,23 +92,28 @@ class TensorboardSink final : public IntervalFileSink {
 
   std::string text_of(const IntervalRow& row) override {
     ProtoMessage summary;
-    for (std::size_t i = 0; i < std::size(tags); ++i) {
-      const Tag& tag = tags[i];
-      if (memory_ || !tag.name.starts_with("memory/"))
-        add(summary, i, tag.name, tag.help, tag.read(row));
+    for (std::size_t i = 0; i < std::size(interval_series); ++i) {
+      const auto& [series, read] = interval_series[i];
+      if (memory_ || !series.name.starts_with("memory/"))
+        add(summary, i, series.name, series.help, read(row));
     }
     const auto fields = step_fields();
     for (std::size_t i = 0; i < fields.size(); ++i) {
       const Field& field = fields[i];
       if (field.tensorboard.empty() || (!breakdown_ && field.group.ends_with("phases"))) continue;
-      add(summary, std::size(tags) + i, field.tensorboard, field.help, row.means.mean(i));
+      add(summary,
+          std::size(interval_series) + i,
+          field.tensorboard,
+          field.help,
+          row.means.mean(i));
     }
     return tfevents_event(row.last.time_unix, row.last.step, summary);
   }
 
   bool breakdown_;
   bool memory_;
-  std::vector<bool> described_ = std::vector<bool>(std::size(tags) + step_fields().size());
+  std::vector<bool> described_ =
+      std::vector<bool>(std::size(interval_series) + step_fields().size());
 };
 
 Result<std::unique_ptr<Sink>> make(const RunContext& run, std::string_view target) {

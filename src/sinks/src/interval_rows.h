@@ -60,7 +60,7 @@ class IntervalRows {
 
   RunContext run_;
   double least_seconds_;
-  std::optional<double> row_unix_;  ///< of the previous row, or the begin of the first step
+  std::optional<double> row_unix_;  ///< of the previous row, or the start of the first step
   StepRecord last_;
   FieldMeans means_;
   StepTotals totals_;  ///< of the interval

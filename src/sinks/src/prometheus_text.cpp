@@ -4,6 +4,7 @@
 #include <flopmeter/core/text.h>
 
 #include <cmath>
+#include <utility>
 
 namespace flopmeter {
 namespace {
@@ -28,15 +29,15 @@ class Exposition {
  public:
   explicit Exposition(std::string labels) : labels_(std::move(labels)) {}
 
-  /// Starts a metric, unless it is the open one.
+  /// Samples that follow belong to this metric.  A metric without samples is not written.
   void metric(std::string_view name, std::string_view type, std::string_view help) {
     if (name == name_) return;
-    out_.append("# HELP ").append(name).append(" ").append(help).append("\n");
-    out_.append("# TYPE ").append(name).append(" ").append(type).append("\n");
     name_ = name;
+    head_.assign("# HELP ").append(name).append(" ").append(help).append("\n# TYPE ");
+    head_.append(name).append(" ").append(type).append("\n");
   }
   void sample(const std::string& value, std::string_view extra = {}, std::string_view suffix = {}) {
-    out_.append(name_).append(suffix).append("{").append(labels_);
+    out_.append(std::exchange(head_, {})).append(name_).append(suffix).append("{").append(labels_);
     if (!extra.empty()) out_.append(",").append(extra);
     out_.append("} ").append(value).append("\n");
   }
@@ -45,6 +46,7 @@ class Exposition {
  private:
   std::string labels_;
   std::string out_;
+  std::string head_;  ///< of the metric, until its first sample
   std::string name_;
 };
 
@@ -64,7 +66,80 @@ void add_to(FieldValue& sum, const FieldValue& value) {
   }
 }
 
+std::string label(std::string_view name, std::string_view value) {
+  return std::string{name} + "=\"" + escaped(value) + "\"";
+}
+
+void write_info(Exposition& out, const RunContext& run) {
+  out.sample("1",
+             label("model", run.metadata.model) + "," +
+                 label("convention", run.metadata.convention) + "," +
+                 label("device", run.metadata.peaks.device) + "," + label("host", run.host) + "," +
+                 label("local_rank", std::to_string(run.local_rank)) +
+                 (run.role ? "," + label("role", std::to_string(*run.role)) : ""));
+}
+
+void write_peaks(Exposition& out, const PeakTable& table) {
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (!table.peaks[i]) continue;
+    out.sample(
+        number_text(table.peaks[i]->value),
+        label("dtype", to_string(static_cast<Dtype>(i))) + "," + label("source", table.source));
+  }
+}
+
+using Totals = PrometheusText::Totals;
+
+void write_histogram(Exposition& out, const Totals& totals) {
+  for (std::size_t i = 0; i < Totals::bounds.size(); ++i) {
+    out.sample(
+        std::to_string(totals.buckets[i]), label("le", shortest(Totals::bounds[i])), "_bucket");
+  }
+  out.sample(std::to_string(totals.steps), label("le", "+Inf"), "_bucket");
+  out.sample(number_text(totals.seconds), {}, "_sum");
+  out.sample(std::to_string(totals.steps), {}, "_count");
+}
+
+struct RunSeries {
+  OutputSeries series;
+  std::string_view type;
+  void (*write)(Exposition& out, const RunContext& run, const Totals& totals);
+};
+
+/// Written from the start, so that a run that hangs before its first record can be found.
+constexpr auto all_run_series = std::to_array<RunSeries>({
+    {{"flopmeter_run_info", Unit::none, "constant 1, with the properties of the run as labels"},
+     "gauge",
+     [](auto& out, auto& run, auto&) { write_info(out, run); }},
+    {{"flopmeter_world_size", Unit::count, "ranks of the run"},
+     "gauge",
+     [](auto& out, auto& run, auto&) { out.sample(std::to_string(run.world_size())); }},
+    {{"flopmeter_data_parallel_size", Unit::count, "ranks that process different samples"},
+     "gauge",
+     [](auto& out, auto& run, auto&) { out.sample(std::to_string(run.data_parallel())); }},
+    {{"flopmeter_peak_flops_per_second", Unit::per_second, "peak that utilization refers to"},
+     "gauge",
+     [](auto& out, auto& run, auto&) { write_peaks(out, run.metadata.peaks); }},
+    {{"flopmeter_steps_total", Unit::count, "finished train steps"},
+     "counter",
+     [](auto& out, auto&, auto& totals) { out.sample(std::to_string(totals.steps)); }},
+    {{"flopmeter_step_duration_seconds", Unit::seconds, "wall time of train steps"},
+     "histogram",
+     [](auto& out, auto&, auto& totals) { write_histogram(out, totals); }},
+    {{"flopmeter_run_mfu_ratio", Unit::ratio, "model FLOPs utilization over the run"},
+     "gauge",
+     [](auto& out, auto&, auto& totals) {
+       if (const auto mfu = totals.run.mfu()) out.sample(number_text(*mfu));
+     }},
+});
+
 }  // namespace
+
+std::vector<OutputSeries> PrometheusText::run_series() {
+  std::vector<OutputSeries> all;
+  for (const RunSeries& each : all_run_series) all.push_back(each.series);
+  return all;
+}
 
 void PrometheusText::add(const StepRecord& record) {
   const auto fields = step_fields();
@@ -82,7 +157,7 @@ void PrometheusText::add(const StepRecord& record) {
   }
   if (!train) return;
   interval_.add(record);
-  run_totals_.add(record);
+  totals_.run.add(record);
   interval_steps_ += record.steps;
   if (interval_steps_ >= run_.log_interval() || !interval_complete_) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -96,65 +171,38 @@ void PrometheusText::add(const StepRecord& record) {
     interval_steps_ = 0;
     interval_.clear();
   }
-  steps_ += static_cast<std::uint64_t>(record.steps);
+  totals_.steps += static_cast<std::uint64_t>(record.steps);
   const double seconds = record.step_seconds.value;
-  if (std::isfinite(seconds)) seconds_ += seconds;
-  for (std::size_t i = 0; i < bounds.size(); ++i) {
-    if (seconds / record.steps <= bounds[i])
-      buckets_[i] += static_cast<std::uint64_t>(record.steps);
+  if (std::isfinite(seconds)) totals_.seconds += seconds;
+  for (std::size_t i = 0; i < Totals::bounds.size(); ++i) {
+    if (seconds / record.steps <= Totals::bounds[i])
+      totals_.buckets[i] += static_cast<std::uint64_t>(record.steps);
   }
 }
 
 std::string PrometheusText::text() const {
-  Exposition out{"run=\"" + escaped(run_.metadata.run_id) + "\",rank=\"" +
-                 std::to_string(run_.rank) + "\""};
-  out.metric("flopmeter_run_info", "gauge", "constant 1, with the properties of the run as labels");
-  out.sample("1",
-             "model=\"" + escaped(run_.metadata.model) + "\",convention=\"" +
-                 escaped(run_.metadata.convention) + "\",device=\"" +
-                 escaped(run_.metadata.peaks.device) + "\",host=\"" + escaped(run_.host) +
-                 "\",local_rank=\"" + std::to_string(run_.local_rank) + "\"" +
-                 (run_.role ? ",role=\"" + std::to_string(*run_.role) + "\"" : ""));
-  out.metric("flopmeter_world_size", "gauge", "ranks of the run");
-  out.sample(std::to_string(run_.world_size()));
-  out.metric("flopmeter_data_parallel_size", "gauge", "ranks that process different samples");
-  out.sample(std::to_string(run_.data_parallel()));
-  for (std::size_t i = 0; i < dtype_count; ++i) {
-    if (!run_.metadata.peaks.peaks[i]) continue;
-    out.metric("flopmeter_peak_flops_per_second", "gauge", "peak that utilization refers to");
-    out.sample(number_text(run_.metadata.peaks.peaks[i]->value),
-               "dtype=\"" + std::string{to_string(static_cast<Dtype>(i))} + "\",source=\"" +
-                   escaped(run_.metadata.peaks.source) + "\"");
+  Exposition out{label("run", run_.metadata.run_id) + "," +
+                 label("rank", std::to_string(run_.rank))};
+  for (const auto& [series, type, write] : all_run_series) {
+    out.metric(series.name, type, series.help);
+    write(out, run_, totals_);
   }
-  out.metric("flopmeter_steps_total", "counter", "finished train steps");
-  out.sample(std::to_string(steps_));
-  out.metric("flopmeter_step_duration_seconds", "histogram", "wall time of train steps");
-  for (std::size_t i = 0; i < bounds.size(); ++i) {
-    out.sample(std::to_string(buckets_[i]), "le=\"" + shortest(bounds[i]) + "\"", "_bucket");
-  }
-  out.sample(std::to_string(steps_), "le=\"+Inf\"", "_bucket");
-  out.sample(number_text(seconds_), {}, "_sum");
-  out.sample(std::to_string(steps_), {}, "_count");
   const auto fields = step_fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const Field& field = fields[i];
     const std::string value = value_text(values_[i]);
     if (field.prometheus.empty() || value.empty()) continue;
     const std::size_t brace = std::min(field.prometheus.find('{'), field.prometheus.size());
-    std::string_view label = field.prometheus.substr(brace);
-    if (!label.empty()) label = label.substr(1, label.size() - 2);
+    std::string_view member = field.prometheus.substr(brace);
+    if (!member.empty()) member = member.substr(1, member.size() - 2);
     const bool sums = field.kind == FieldKind::counter || field.kind == FieldKind::total;
     // A label distinguishes the members of a group; one help text serves them all.
     out.metric(field.prometheus.substr(0, brace),
                sums ? "counter" : "gauge",
-               label.empty()
+               member.empty()
                    ? std::string{field.help}
                    : std::string{field.group} + ", in " + std::string{to_string(field.unit)});
-    out.sample(value, label);
-  }
-  if (const auto mfu = run_totals_.mfu()) {
-    out.metric("flopmeter_run_mfu_ratio", "gauge", "model FLOPs utilization over the run");
-    out.sample(number_text(*mfu));
+    out.sample(value, member);
   }
   return out.text();
 }

@@ -31,7 +31,7 @@ TEST(IntervalRows, a_profiled_step_ends_its_interval) {
   EXPECT_THAT(rows(false, 6), ElementsAre(2, 4, 6, 8, 10));
 }
 
-TEST(IntervalRows, the_figures_of_a_profiled_step_are_left_out) {
+TEST(IntervalRows, the_figures_of_a_profiled_step_are_excluded) {
   RunContext run = sample_run("");
   run.metadata.log_interval = 2;
   IntervalRows intervals{run};

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from conftest import load_events, only
+from conftest import ROOT, load_events, only
 
 
 def test_pandas_reads_the_record_stream(run_directory):
@@ -91,6 +91,14 @@ def test_promtool_accepts_the_metrics(run_directory):
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert b"flopmeter_steps_total" in text
+
+
+def test_the_field_reference_lists_every_tag_and_metric(run_directory):
+    page = (ROOT / "docs" / "reference" / "fields.md").read_text()
+    tags = load_events(run_directory / "tensorboard").Tags()["scalars"]
+    metrics = re.findall(r"(?m)^# TYPE (\S+)", (run_directory / "metrics.prom").read_text())
+    assert len(tags) > 20 and len(metrics) > 20
+    assert [name for name in (*tags, *metrics) if not re.search(rf"\| {name}(?:{{[^}}]*}})? \|", page)] == []
 
 
 def test_hostile_names_stay_text_for_every_reader(example, tmp_path):

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t machine_interval_ns = 100'000'000;
 
-/// The first kilobytes of a file; the counters stand at its begin.
+/// The first kilobytes of a file, which contain the counters.
 std::string read_begin(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -37,7 +37,7 @@ std::optional<double> number_at(std::string_view line, std::size_t place) {
   return std::nullopt;
 }
 
-/// The number after "key " at the begin of a line.
+/// The number after "key " at the start of a line.
 std::optional<double> value_of(std::string_view text, std::string_view key) {
   for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\n', at), text.size()) + 1) {
     const std::string_view line = text.substr(at, text.find('\n', at) - at);
@@ -109,7 +109,7 @@ HostWait HostLoad::since_last(std::int64_t now_ns) {
   const double interval = static_cast<double>(now_ns - read_ns_) / 1e9;
   if (read_ns_ != 0 && now_ns - read_ns_ < machine_interval_ns) return wait;
   wait.throttled = difference(throttled(), last_.throttled);
-  // The kernel adds up the processors of the cgroup; one thread cannot wait longer than the time.
+  // The kernel sums over the processors of the cgroup; one thread cannot wait longer than the time.
   if (wait.throttled && read_ns_ != 0)
     wait.throttled->value = std::min(wait.throttled->value, interval);
   wait.stolen = difference(stolen(), last_.stolen);

@@ -27,7 +27,7 @@ class HostLoadTest : public testing::Test {
   std::string root_;
 };
 
-TEST_F(HostLoadTest, reports_what_passed_since_the_last_call) {
+TEST_F(HostLoadTest, reports_the_time_since_the_last_call) {
   put("/proc/self/task/7/schedstat", "1000 5000000000 3\n");
   put("/proc/self/cgroup", "0::/job\n");
   put("/sys/fs/cgroup/job/cpu.stat", "usage_usec 9\nnr_throttled 2\nthrottled_usec 1000000\n");

@@ -16,11 +16,11 @@ namespace flopmeter {
 namespace {
 
 /// Samples from another thread, as the monitor does, while this thread waits.
-int busy_looks(int looks) {
+int busy_samples(int samples) {
   const pid_t waiting = gettid();
   int busy = 0;
   std::thread looker{[&] {
-    for (int i = 0; i < looks; ++i) {
+    for (int i = 0; i < samples; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds{2});
       if (thread_or_children_run(waiting).value_or(false)) ++busy;
     }
@@ -30,7 +30,7 @@ int busy_looks(int looks) {
 }
 
 TEST(LoaderActivity, a_waiting_thread_without_workers_is_not_active) {
-  EXPECT_LE(busy_looks(20), 2);
+  EXPECT_LE(busy_samples(20), 2);
 }
 
 TEST(LoaderActivity, a_computing_worker_counts_for_the_thread_that_started_it) {
@@ -39,7 +39,7 @@ TEST(LoaderActivity, a_computing_worker_counts_for_the_thread_that_started_it) {
     for (std::atomic<unsigned> spin = 0;; ++spin) {
     }
   }
-  const int busy = busy_looks(20);
+  const int busy = busy_samples(20);
   kill(worker, SIGKILL);
   waitpid(worker, nullptr, 0);
   EXPECT_GE(busy, 18);
@@ -50,7 +50,7 @@ TEST(LoaderActivity, a_waiting_worker_is_not_active) {
   if (worker == 0) {
     while (true) pause();
   }
-  const int busy = busy_looks(20);
+  const int busy = busy_samples(20);
   kill(worker, SIGKILL);
   waitpid(worker, nullptr, 0);
   EXPECT_LE(busy, 2);

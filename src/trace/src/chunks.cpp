@@ -36,8 +36,8 @@ EventReader::EventReader(std::string_view text,
   for (std::size_t i = 0; i < threads; ++i) stores_.push_back(std::make_unique<EventStore>());
 }
 
-/// Chunks that start at what looks like an event.  Whether it is one shows only when the chunk
-/// before it has been read.
+/// Chunks that start at a likely start of an event, which is certain only when the chunk before it
+/// has been read.
 std::vector<EventReader::Chunk> EventReader::cut(std::size_t from) const {
   std::vector<Chunk> chunks;
   std::size_t start = from;

@@ -12,11 +12,11 @@
 
 namespace flopmeter {
 
-/// Equal calls together, the longest first.
+/// Groups of equal calls, the longest first.
 std::vector<CollectiveSummary> summarize_collectives(const Trace& trace,
                                                      std::span<const std::uint32_t> device_events);
 
-/// Each call by itself, earliest first; `summaries` are those of the same events.
+/// Each call separately, earliest first; `summaries` are those of the same events.
 std::vector<CollectiveCall> list_collectives(const Trace& trace,
                                              std::span<const std::uint32_t> device_events,
                                              std::span<const CollectiveSummary> summaries);

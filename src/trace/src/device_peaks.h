@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which device a trace ran on, and what it can do at best.
+// The device of a trace, and its peaks.
 #pragma once
 
 #include <flopmeter/core/peak_table.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Puts the parts of the analysis together, one report per device.
+// Combines the parts of the analysis, one report per device.
 #include "collectives.h"
 #include "device_peaks.h"
 #include "idle.h"
@@ -152,7 +152,7 @@ void find_host_coverage(DeviceReport& report) {
 void report_steps(const Trace& trace,
                   const Indexes& events,
                   const std::vector<TraceStep>& steps,
-                  const std::vector<ExplainedGap>& gaps,
+                  const std::vector<ExplainedInterval>& idle,
                   DeviceReport& report) {
   std::span<const std::uint32_t> left = events;  // without the first ones, which ended before
   TraceNs moment = report.span.start;
@@ -164,7 +164,7 @@ void report_steps(const Trace& trace,
       while (!left.empty() && trace.device_events[left.front()].end() <= moment)
         left = left.subspan(1);
       row.split = split_time(trace.device_events, left, *step.device);
-      row.idle = idle_within(gaps, *step.device, row.split.idle);
+      row.idle = idle_within(idle, *step.device, row.split.idle);
     }
     report.steps.push_back(std::move(row));
   }
@@ -221,14 +221,14 @@ std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions&
     std::vector<TraceStep> steps = host_steps;
     find_device_steps(trace, links, events, steps);
     const TraceNs first = first_moment(steps, report.span);
-    const std::vector<ExplainedGap> gaps =
-        explain_gaps(trace, links, find_gaps(trace.device_events, events, first));
-    report.idle = idle_within(gaps, report.span, report.split.idle);
+    const std::vector<ExplainedInterval> idle =
+        explain_idle(trace, links, find_idle(trace.device_events, events, first));
+    report.idle = idle_within(idle, report.span, report.split.idle);
     report.modules = times_by_module(trace, links, flops, events);
     report.other_work = other_work;
     report.collectives = summarize_collectives(trace, events);
     report.collective_calls = list_collectives(trace, events, report.collectives);
-    report_steps(trace, events, steps, gaps, report);
+    report_steps(trace, events, steps, idle, report);
     if (trace.has_shapes) report_flops(trace, flops, op_devices, steps, device, report);
     make_profiles(trace, links, flops, work, steps, events, report);
     if (on_host) {

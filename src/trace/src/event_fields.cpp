@@ -130,7 +130,7 @@ bool read_event(JsonCursor& cursor, EventFields& fields) {
       continue;
     }
     std::string_view unused;
-    // Written in place: copying a view right after it was made stalls the processor.
+    // Written in place: copying a view right after its creation stalls the processor.
     if (!cursor.value(key != nullptr ? fields.*(key->field) : unused)) return false;
     // Flows, counters, and metadata, half of all events, end here: nothing else of them is needed.
     if (!fields.phase.empty() && !is_complete_event(fields)) return cursor.skip_to_close(1);

@@ -30,7 +30,7 @@ inline constexpr std::string_view module_prefix = "nn.Module: ";
 /// the last one counts.  False if the text is damaged.
 bool read_event(JsonCursor& cursor, EventFields& fields);
 
-/// Whether the text at `at` looks like the start of an event: an opening brace and a key that
+/// Whether the text at `at` is a likely start of an event: an opening brace and a key that
 /// events begin with.
 bool is_event_start(std::string_view text, std::size_t at);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides what an event of a trace is and keeps it if the analysis needs it.
+// Classifies the events of a trace and keeps those that the analysis needs.
 #pragma once
 
 #include "event_fields.h"
@@ -47,8 +47,8 @@ class EventStore {
 
   TextTable texts_;
   TextTable threads_;
-  std::vector<std::optional<bool>> costs_;  // by name: whether it has a FLOP cost; empty: not asked
-  std::vector<std::optional<DeviceClass>> classes_;  // by name of a kernel; empty: not asked
+  std::vector<std::optional<bool>> costs_;  // by name: whether it has a FLOP cost; empty: unknown
+  std::vector<std::optional<DeviceClass>> classes_;  // by name of a kernel; empty: unknown
   std::string last_pid_, last_tid_;
   std::uint32_t last_thread_ = 0;
 };

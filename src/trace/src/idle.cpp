@@ -84,24 +84,24 @@ std::string_view to_string(IdleCause cause) {
   return names[static_cast<std::size_t>(cause)];
 }
 
-std::vector<ExplainedGap> explain_gaps(const Trace& trace,
-                                       const Links& links,
-                                       std::span<const IdleGap> gaps) {
+std::vector<ExplainedInterval> explain_idle(const Trace& trace,
+                                            const Links& links,
+                                            std::span<const IdleInterval> intervals) {
   const Waits waits{trace};
-  std::vector<ExplainedGap> explained;
-  explained.reserve(gaps.size());
-  for (const IdleGap& gap : gaps) {
-    ExplainedGap result{.time = gap.time};
-    if (const std::uint32_t launch = links.launch[gap.ended_by]; launch != no_event) {
+  std::vector<ExplainedInterval> explained;
+  explained.reserve(intervals.size());
+  for (const IdleInterval& interval : intervals) {
+    ExplainedInterval result{.time = interval.time};
+    if (const std::uint32_t launch = links.launch[interval.ended_by]; launch != no_event) {
       const HostEvent& call = trace.host_events[launch];
-      if (call.start < gap.time.start) {
+      if (call.start < interval.time.start) {
         result.cause =
-            call.end() <= gap.time.start ? IdleCause::queued : IdleCause::launch_in_flight;
+            call.end() <= interval.time.start ? IdleCause::queued : IdleCause::launch_in_flight;
       } else {
         result.cause = IdleCause::launch;
-        waits.within(call.thread, gap.time, [&](const Wait& wait) {
+        waits.within(call.thread, interval.time, [&](const Wait& wait) {
           if (wait.cause == IdleCause::data_loading) {
-            result.data_loading += overlap(wait.time, gap.time);
+            result.data_loading += overlap(wait.time, interval.time);
           } else if (result.cause != IdleCause::synchronization) {
             result.cause = wait.cause;
           }
@@ -113,23 +113,26 @@ std::vector<ExplainedGap> explain_gaps(const Trace& trace,
   return explained;
 }
 
-IdleTimes idle_within(std::span<const ExplainedGap> gaps, TimeWindow window, TraceNs idle) {
+IdleTimes idle_within(std::span<const ExplainedInterval> intervals,
+                      TimeWindow window,
+                      TraceNs idle) {
   IdleTimes times;
   TraceNs known = 0;
   const auto add = [&](IdleCause cause, TraceNs time) {
     if (time == 0) return;
     times.time[static_cast<std::size_t>(cause)] += time;
-    ++times.gaps[static_cast<std::size_t>(cause)];
+    ++times.intervals[static_cast<std::size_t>(cause)];
     known += time;
   };
-  auto gap = std::partition_point(gaps.begin(), gaps.end(), [&](const ExplainedGap& one) {
-    return one.time.end <= window.start;
-  });
-  for (; gap != gaps.end() && gap->time.start < window.end; ++gap) {
-    const TraceNs inside = overlap(gap->time, window);
-    const TraceNs loading = std::min(gap->data_loading, inside);
+  auto interval =
+      std::partition_point(intervals.begin(), intervals.end(), [&](const ExplainedInterval& one) {
+        return one.time.end <= window.start;
+      });
+  for (; interval != intervals.end() && interval->time.start < window.end; ++interval) {
+    const TraceNs inside = overlap(interval->time, window);
+    const TraceNs loading = std::min(interval->data_loading, inside);
     add(IdleCause::data_loading, loading);
-    add(gap->cause, inside - loading);
+    add(interval->cause, inside - loading);
   }
   add(IdleCause::unknown, idle - known);
   return times;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a device was idle: what the host did while a gap lasted.
+// Why a device was idle: the activity of the host in each idle interval.
 #pragma once
 
 #include "intervals.h"
@@ -11,19 +11,21 @@
 
 namespace flopmeter {
 
-/// One gap with its time by cause.
-struct ExplainedGap {
+/// An idle interval and its cause.
+struct ExplainedInterval {
   TimeWindow time;
   IdleCause cause = IdleCause::unknown;
   TraceNs data_loading = 0;  ///< part of it, if the cause is the host's
 };
 
-std::vector<ExplainedGap> explain_gaps(const Trace& trace,
-                                       const Links& links,
-                                       std::span<const IdleGap> gaps);
+std::vector<ExplainedInterval> explain_idle(const Trace& trace,
+                                            const Links& links,
+                                            std::span<const IdleInterval> intervals);
 
-/// The parts of the gaps within `window`, which has `idle` nanoseconds of them; idle time outside
-/// of the gaps is `unknown`.
-IdleTimes idle_within(std::span<const ExplainedGap> gaps, TimeWindow window, TraceNs idle);
+/// The idle time of `window`, `idle` nanoseconds, by cause.  Time outside of the intervals is
+/// `unknown`.
+IdleTimes idle_within(std::span<const ExplainedInterval> intervals,
+                      TimeWindow window,
+                      TraceNs idle);
 
 }  // namespace flopmeter

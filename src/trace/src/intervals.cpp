@@ -62,18 +62,18 @@ TraceNs length_of_union(std::vector<TimeWindow> intervals) {
   return covered.length();
 }
 
-std::vector<IdleGap> find_gaps(const std::vector<DeviceEvent>& events,
-                               std::span<const std::uint32_t> order,
-                               TraceNs first) {
-  std::vector<IdleGap> gaps;
+std::vector<IdleInterval> find_idle(const std::vector<DeviceEvent>& events,
+                                    std::span<const std::uint32_t> order,
+                                    TraceNs first) {
+  std::vector<IdleInterval> idle;
   TraceNs reach = first;
   for (const std::uint32_t index : order) {
     const DeviceEvent& event = events[index];
     if (event.start > reach)
-      gaps.push_back({.time = {.start = reach, .end = event.start}, .ended_by = index});
+      idle.push_back({.time = {.start = reach, .end = event.start}, .ended_by = index});
     reach = std::max(reach, event.end());
   }
-  return gaps;
+  return idle;
 }
 
 }  // namespace flopmeter

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unions of device work: the split of a window's time, and the gaps in it.
+// Unions of device work: the split of a window's time, and its idle intervals.
 #pragma once
 
 #include <flopmeter/trace/trace_report.h>
@@ -10,8 +10,8 @@
 
 namespace flopmeter {
 
-/// A time without any device work, and the event that ends it.
-struct IdleGap {
+/// An interval without device work, and the event that ends it.
+struct IdleInterval {
   TimeWindow time;
   std::uint32_t ended_by = 0;  ///< index of a device event
 };
@@ -24,9 +24,9 @@ TimeSplit split_time(const std::vector<DeviceEvent>& events,
 /// The time that at least one of the intervals covers.
 TraceNs length_of_union(std::vector<TimeWindow> intervals);
 
-/// Gaps from `first` to the last event.
-std::vector<IdleGap> find_gaps(const std::vector<DeviceEvent>& events,
-                               std::span<const std::uint32_t> order,
-                               TraceNs first);
+/// Idle intervals from `first` to the last event.
+std::vector<IdleInterval> find_idle(const std::vector<DeviceEvent>& events,
+                                    std::span<const std::uint32_t> order,
+                                    TraceNs first);
 
 }  // namespace flopmeter

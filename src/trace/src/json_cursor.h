@@ -18,7 +18,8 @@
 
 namespace flopmeter {
 
-/// Functions return false if the text does not continue as asked; the position is then undefined.
+/// Functions return false if the text does not continue as expected; the position is then
+/// undefined.
 class JsonCursor {
  public:
   explicit JsonCursor(std::string_view text, std::size_t position = 0)

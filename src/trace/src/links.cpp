@@ -47,7 +47,7 @@ std::vector<std::uint32_t> find_parents(const std::vector<HostEvent>& events) {
   return parents;
 }
 
-/// Host events by an id; the event that sorts first wins if several bear it.
+/// Host events by an id; the event that sorts first wins if several have it.
 class IdIndex {
  public:
   void add(std::int64_t id, int preference, std::uint32_t event) {

@@ -52,7 +52,7 @@ class Modules {
       if (parent != no_event) of_event_[i] = of_event_[parent];
       if (event.kind == HostKind::annotation && !parts[event.name].empty())
         of_event_[i] = extended(of_event_[i], parts[event.name]);
-      // Operators without gradients bear the number of the next one that has: the last one counts.
+      // Operators without gradients have the number of the next one with them: the last one counts.
       if (event.sequence != no_id && !flops.context[i].backward && of_event_[i] != no_path)
         by_sequence.insert_or_assign(event.sequence, of_event_[i]);
     }

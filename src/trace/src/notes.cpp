@@ -9,7 +9,7 @@
 namespace flopmeter {
 namespace {
 
-/// Why a device gives no MFU, and what may help.
+/// Why a device has no MFU, and a recommendation.
 std::string unknown_device(const Trace& trace, const DeviceReport& report) {
   if (report.device_name)
     return "no MFU: device '" + printable(*report.device_name) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notes for readers of the figures: what was skipped, and what is missing and how to get it.
+// Notes for readers of the figures: skipped data, and how to record missing data.
 #pragma once
 
 #include "links.h"

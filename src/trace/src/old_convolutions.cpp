@@ -63,7 +63,7 @@ bool is_convolution(std::string_view name) {
 }
 
 OldConvolutions::OldConvolutions(const Trace& trace) {
-  std::set<std::pair<TextId, TextId>> seen;  // repeated calls teach nothing new
+  std::set<std::pair<TextId, TextId>> seen;  // repeated calls add no information
   for (const HostEvent& event : trace.host_events) {
     if (event.dims == no_text || event.concrete != no_text) continue;
     if (!seen.emplace(event.name, event.dims).second) continue;

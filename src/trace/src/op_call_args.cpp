@@ -127,7 +127,7 @@ OpCallArgs::OpCallArgs(std::string_view dims, std::string_view types, std::strin
       items_.push_back(std::move(items));
       args_.push_back(Arg::tensors(items_.back()));
     } else if (is_no_tensor(type) || (entries(shape).empty() && type.empty())) {
-      args_.emplace_back();  // a value that is not stated, or an argument that is not given
+      args_.emplace_back();  // a value that is not stated, or a missing argument
     } else {
       args_.push_back(tensor(shape, type));
     }

@@ -39,7 +39,7 @@ std::vector<OpContext> find_contexts(const Trace& trace, const Links& links) {
   return contexts;
 }
 
-/// A rule and what its calls cost; calls with equal arguments are computed once.
+/// A rule and the costs of its calls; calls with equal arguments are computed once.
 class Costs {
  public:
   explicit Costs(const Trace& trace)
@@ -86,9 +86,9 @@ class Costs {
       cost = convolutions_.forward(call);
     }
     if (!cost) return std::nullopt;
-    const Dtype given = call.arg(known != nullptr ? known->dtype_argument : 0).dtype;
+    const Dtype stated = call.arg(known != nullptr ? known->dtype_argument : 0).dtype;
     return Call{.cost = *cost,
-                .dtype = known != nullptr ? known->compute_dtype.value_or(given) : given};
+                .dtype = known != nullptr ? known->compute_dtype.value_or(stated) : stated};
   }
 
   const Trace& trace_;
@@ -154,7 +154,7 @@ OpFlops count_flops(const Trace& trace, const Links& links) {
     if (call->cost.executed.value == 0) return false;
     const OpContext context = flops.context[i];
     const bool recompute = context.backward && event.sequence != no_id;
-    // As the live counter has it: a closure that the optimizer calls has gradients.
+    // As in the live counter: a closure that the optimizer calls has gradients.
     const bool optimizer = context.optimizer && !context.backward && event.sequence == no_id;
     flops.counted_as[i] = static_cast<std::uint32_t>(flops.ops.size());
     flops.ops.push_back({.event = i,

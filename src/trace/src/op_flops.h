@@ -18,7 +18,7 @@
 
 namespace flopmeter {
 
-/// The surroundings of an operator.
+/// The context of an operator.
 struct OpContext {
   bool backward = false;   ///< inside an autograd node
   bool optimizer = false;  ///< inside `Optimizer.step`
@@ -37,8 +37,9 @@ struct CountedOp {
 };
 
 struct OpFlops {
-  std::vector<CountedOp> ops;             ///< in no particular order
-  std::vector<std::uint32_t> counted_as;  ///< of a host event: index into `ops` of what holds it
+  std::vector<CountedOp> ops;  ///< in no particular order
+  std::vector<std::uint32_t>
+      counted_as;  ///< of a host event: index into `ops` of the operator around it
   /// Of a host event: it is or is part of an operator with a FLOP cost.  If the trace has no
   /// shapes, names decide, and nothing is counted.
   std::vector<bool> supported;

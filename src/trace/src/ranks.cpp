@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ranks of one run side by side: which of them do the others wait for?
+// Compares the ranks of one run, and finds the rank that the others wait for.
 #include "collectives.h"
 #include "intervals.h"
 
@@ -64,7 +64,7 @@ struct RankWaits {
   explicit RankWaits(std::size_t sizes) : transfer(sizes), compared(sizes) {}
 };
 
-/// Puts equal calls of the ranks side by side.
+/// Matches equal calls of the ranks.
 class Comparison {
  public:
   explicit Comparison(TraceReport& report) : report_(report) {

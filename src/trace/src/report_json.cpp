@@ -60,11 +60,11 @@ void write_split(JsonWriter& json, const TimeSplit& split) {
 void write_idle(JsonWriter& json, const IdleTimes& idle) {
   json.key("idle_by_cause").begin_object();
   for (std::size_t i = 0; i < idle_cause_count; ++i) {
-    if (idle.gaps[i] == 0) continue;
+    if (idle.intervals[i] == 0) continue;
     json.key(to_string(static_cast<IdleCause>(i)))
         .begin_object()
         .field("seconds", seconds(idle.time[i]))
-        .field("gaps", idle.gaps[i])
+        .field("intervals", idle.intervals[i])
         .end_object();
   }
   json.end_object();

@@ -77,7 +77,7 @@ StepRecord record_of(const Trace& trace,
   return record;
 }
 
-/// An MFU of nothing counted is not 0 but unknown.
+/// If nothing was counted, MFU is unknown, not 0.
 std::optional<double> mfu_of(const StepTotals& totals) {
   return totals.ideal.amount > 0 ? totals.mfu() : std::nullopt;
 }

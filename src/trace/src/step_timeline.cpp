@@ -45,7 +45,7 @@ class TimelineBuilder {
     });
   }
 
-  /// Puts pieces of one group into as many lanes as overlap.
+  /// Distributes the spans of a group over as many lanes as overlap.
   void add_lanes(const std::vector<Piece>& pieces,
                  std::uint32_t group,
                  const std::string& name,

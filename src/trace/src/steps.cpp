@@ -26,7 +26,7 @@ std::uint32_t step_at(std::span<const TraceStep> steps, TraceNs time) {
       std::upper_bound(steps.begin(), steps.end(), time, [](TraceNs moment, const TraceStep& step) {
         return moment < step.host.start;
       });
-  // Steps follow one another, so the one before is nearly always the one.
+  // Steps are searched in their order, so the previous result is nearly always right.
   for (int back = 0; back < 8 && after != steps.begin(); ++back) {
     --after;
     if (time < after->host.end) return static_cast<std::uint32_t>(after - steps.begin());

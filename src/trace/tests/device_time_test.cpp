@@ -41,13 +41,14 @@ TEST(DeviceTime, kernels_of_one_class_count_once_if_they_overlap) {
 }
 
 TEST(DeviceTime, idle_time_is_explained_by_the_launch_that_ends_it) {
-  const DeviceReport report = TraceText{}
-                                  .kernel("first", 1, 0, 10, 10)   // until 20
-                                  .kernel("queued", 2, 5, 25, 5)   // launched before the gap
-                                  .kernel("late", 3, 35, 40, 5)    // 30 to 40: launched at 35
-                                  .kernel("flying", 4, 44, 48, 2)  // 45 to 48: launch from 44 to 46
-                                  .device("kernel", "orphan", 60, 1)
-                                  .report();
+  const DeviceReport report =
+      TraceText{}
+          .kernel("first", 1, 0, 10, 10)   // until 20
+          .kernel("queued", 2, 5, 25, 5)   // launched before the idle interval
+          .kernel("late", 3, 35, 40, 5)    // 30 to 40: launched at 35
+          .kernel("flying", 4, 44, 48, 2)  // 45 to 48: launch from 44 to 46
+          .device("kernel", "orphan", 60, 1)
+          .report();
   EXPECT_EQ(idle(report, IdleCause::queued), 5000);
   EXPECT_EQ(idle(report, IdleCause::launch), 10000);
   EXPECT_EQ(idle(report, IdleCause::launch_in_flight), 3000);
@@ -59,11 +60,11 @@ TEST(DeviceTime, a_late_launch_is_explained_by_what_its_thread_did) {
       TraceText{}
           .kernel("first", 1, 0, 10, 10)
           .event("user_annotation", "enumerate(DataLoader)#_SingleProcess.__next__", 15, 20)
-          .kernel("after the loader", 2, 38, 40, 10)  // gap 20 to 40, in the loader until 35
+          .kernel("after the loader", 2, 38, 40, 10)  // idle 20 to 40, in the loader until 35
           .event("cuda_runtime", "cudaStreamSynchronize", 45, 6)
-          .kernel("after synchronizing", 3, 55, 60, 10)  // gap 50 to 60
+          .kernel("after synchronizing", 3, 55, 60, 10)  // idle 50 to 60
           .event("cuda_runtime", "cudaMalloc", 71, 4)
-          .kernel("after allocating", 4, 78, 80, 1)  // gap 70 to 80
+          .kernel("after allocating", 4, 78, 80, 1)  // idle 70 to 80
           .report();
   EXPECT_EQ(idle(report, IdleCause::data_loading), 15000);
   EXPECT_EQ(idle(report, IdleCause::launch), 5000);
@@ -88,7 +89,7 @@ TEST(DeviceTime, a_device_step_ends_with_the_last_work_that_it_launched) {
   EXPECT_EQ(report.carried_over, 1);
 }
 
-TEST(DeviceTime, devices_of_one_file_are_apart) {
+TEST(DeviceTime, devices_of_one_file_have_separate_reports) {
   Result<Trace> trace = parse_trace(
       R"([{"ph": "X", "cat": "kernel", "name": "a", "ts": 0, "dur": 10, "args": {"device": 0}},
           {"ph": "X", "cat": "kernel", "name": "b", "ts": 5, "dur": 10, "args": {"device": 1}}])");

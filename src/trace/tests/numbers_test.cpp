@@ -29,7 +29,7 @@ TEST(TraceNumbers, exponents_are_understood) {
   EXPECT_EQ(parse_microseconds("1.7e+15"), 1700000000000000000);
 }
 
-TEST(TraceNumbers, what_is_no_time_is_empty) {
+TEST(TraceNumbers, text_that_is_not_a_time_is_empty) {
   for (const char* text : {"", "-", ".", "nan", "inf", "N/A", "1.2.3", "12us", "1e99", "1e"})
     EXPECT_FALSE(parse_microseconds(text)) << text;
   EXPECT_FALSE(parse_microseconds("99999999999999999999999999"));

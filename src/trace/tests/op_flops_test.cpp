@@ -98,7 +98,7 @@ TEST(TraceFlops, recomputation_is_hardware_work_only) {
   EXPECT_EQ(report.flops->model.value, mm_flops);
 }
 
-TEST(TraceFlops, mfu_excludes_what_an_optimizer_multiplies) {
+TEST(TraceFlops, mfu_excludes_matmuls_of_an_optimizer) {
   const DeviceReport report = TraceText{}
                                   .event("user_annotation", "Optimizer.step#Muon.step", 0, 100)
                                   .op("aten::mm", 10, 10, mm_args)
@@ -186,7 +186,7 @@ TEST(TraceFlops, torch_1_8_nests_the_backward_of_a_convolution_in_itself) {
   EXPECT_THAT(report.notes, testing::Not(Contains(HasSubstr("does not state"))));
 }
 
-TEST(TraceFlops, what_cannot_be_counted_is_named) {
+TEST(TraceFlops, uncounted_work_is_named) {
   const DeviceReport report =
       TraceText{}
           .op("aten::mm", 0, 10, mm_args)

@@ -38,7 +38,7 @@ TEST(TraceRanks, lateness_that_moves_from_rank_to_rank_has_no_straggler) {
   EXPECT_FALSE(merge_ranks({both}).straggler);
 }
 
-TEST(TraceRanks, waiting_is_apart_from_transfer) {
+TEST(TraceRanks, waiting_is_separate_from_transfer) {
   const TraceReport report = merge_ranks({rank(0, 10, 210), rank(1, 100, 300)});
   EXPECT_EQ(report.ranks[0].collective_wait, 180'000);
   EXPECT_EQ(report.ranks[1].collective_wait, 0);

@@ -72,7 +72,7 @@ TEST(TraceReader, a_file_that_ends_early_gives_what_it_has) {
   EXPECT_EQ(trace.device_events.size(), 1U);
 }
 
-TEST(TraceReader, values_that_are_no_json_do_not_matter_where_they_are_not_needed) {
+TEST(TraceReader, invalid_json_does_not_matter_in_values_that_are_not_needed) {
   const Trace trace = parsed(
       R"({"traceEvents": [{"args": {"occupancy": nan, "x": N/A, "y": -inf, "correlation": 99999999999999999999999},
           "dur": 999, "dur": "2.5", "ts": "10", "name": "k)"
@@ -93,7 +93,7 @@ TEST(TraceReader, an_event_without_thread_is_read) {
   EXPECT_EQ(trace.host_events[0].thread, 0U);
 }
 
-TEST(TraceReader, events_of_other_accelerators_are_summed_apart) {
+TEST(TraceReader, events_of_other_accelerators_are_summed_separately) {
   const DeviceReport report = TraceText{}
                                   .device("mtia_ccp_events", "fc-dtype_Float", 0, 40)
                                   .device("mtia_ccp_events", "dma_request", 30, 20)

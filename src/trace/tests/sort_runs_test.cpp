@@ -39,7 +39,7 @@ TEST(SortRuns, sorts_like_stable_sort) {
   }
 }
 
-TEST(SortRuns, sorts_what_is_in_reverse_order) {
+TEST(SortRuns, sorts_a_list_in_reverse_order) {
   std::vector<int> numbers(100);
   for (int i = 0; i < 100; ++i) numbers[static_cast<std::size_t>(i)] = 100 - i;
   sort_runs(numbers.begin(), numbers.end(), std::less{});

@@ -99,7 +99,7 @@ TEST(TraceFindings, a_data_loader_without_workers_is_named) {
   EXPECT_DOUBLE_EQ(*report.findings[0].seconds, 310e-6);  // 110 to 420 us
 }
 
-TEST(TraceFindings, a_transpose_for_a_matmul_is_no_layout_transpose) {
+TEST(TraceFindings, a_transpose_for_a_matmul_is_not_a_layout_transpose) {
   const auto transpose_in = [](std::string_view op) {
     return TraceText{}.op(op, 0, 10).kernel("batched_transpose_32x32_half", 1, 2, 20, 1000);
   };

@@ -12,7 +12,7 @@
 
 namespace flopmeter {
 
-/// Collects events and wraps them as the file format demands.  Times are in microseconds.
+/// Collects events and wraps them in the file format.  Times are in microseconds.
 class TraceText {
  public:
   TraceText& event(std::string_view category,

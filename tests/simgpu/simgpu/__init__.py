@@ -29,7 +29,7 @@ def settings():
 
 
 def mark(name):
-    """Marks the begin of a phase in the script; takes no device time."""
+    """Marks the start of a phase in the script; takes no device time."""
     _C.mark(name)
 
 

@@ -195,7 +195,7 @@ std::shared_ptr<const Plan> find_plan(const c10::OperatorHandle& op,
   try {
     plan = std::make_shared<const Plan>(make_plan(op, arguments));
   } catch (const std::exception&) {
-    // The CPU kernel knows better, or raises the error to show.
+    // The CPU kernel supports it, or raises the right error.
   }
   const std::lock_guard lock(mutex);
   if (known_signature && plan) plans.emplace(key, plan);

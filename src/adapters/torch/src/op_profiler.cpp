@@ -104,7 +104,7 @@ void add_idle(ThreadProfile& thread,
 /// Adds the time between this operator and the one before it on the same level.  The code of a
 /// checkpoint, which disappears with the checkpoint, changes the hooks on saved tensors or follows
 /// a recomputation.
-void end_gap(const OpFrame& frame, const void* hooks) {
+void end_idle(const OpFrame& frame, const void* hooks) {
   const OpFrame* parent = frame.parent;
   ThreadProfile& thread = *frame.thread;
   if (parent != nullptr && parent->is_node) {
@@ -174,7 +174,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function
   } else {
     if (is_node && innermost != nullptr) innermost->has_nodes = true;
     frame->thread = this_thread(profile);
-    end_gap(*frame, hooks.innermost);
+    end_idle(*frame, hooks.innermost);
   }
   innermost = frame.get();
   frame->begin = frame->idle_since = Clock::now();

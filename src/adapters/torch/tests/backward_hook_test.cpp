@@ -18,7 +18,7 @@ std::uintptr_t address_of(const at::Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl());
 }
 
-class BackwardIsHooked : public testing::Test {
+class BackwardHookTest : public testing::Test {
  protected:
   std::vector<std::string> events_;
   std::unique_ptr<BackwardHook> watch_ = std::make_unique<BackwardHook>(
@@ -26,7 +26,7 @@ class BackwardIsHooked : public testing::Test {
   at::Tensor weight_ = at::ones({3}).requires_grad_();
 };
 
-TEST_F(BackwardIsHooked, from_its_beginning_to_its_end) {
+TEST_F(BackwardHookTest, reports_the_whole_pass) {
   const at::Tensor loss = (weight_ * 2).sum();
   EXPECT_EQ(watch_->watch(address_of(loss)), true);
   EXPECT_FALSE(watch_->take_begun());
@@ -38,7 +38,7 @@ TEST_F(BackwardIsHooked, from_its_beginning_to_its_end) {
   EXPECT_TRUE(at::equal(weight_.grad(), at::full({3}, 2.0)));
 }
 
-TEST_F(BackwardIsHooked, once_for_all_outputs_that_it_passes) {
+TEST_F(BackwardHookTest, reports_one_pass_for_several_outputs) {
   const at::Tensor hidden = weight_ * 2;
   const at::Tensor loss = hidden.sum();
   watch_->watch(address_of(hidden));
@@ -47,7 +47,7 @@ TEST_F(BackwardIsHooked, once_for_all_outputs_that_it_passes) {
   EXPECT_THAT(events_, testing::ElementsAre("begins", "ends"));
 }
 
-TEST_F(BackwardIsHooked, again_after_one_that_failed) {
+TEST_F(BackwardHookTest, reports_the_pass_after_a_failed_one) {
   const at::Tensor hidden = weight_ * 2;
   watch_->watch(address_of(hidden));
   const unsigned hook = weight_.register_hook(
@@ -61,12 +61,12 @@ TEST_F(BackwardIsHooked, again_after_one_that_failed) {
   EXPECT_THAT(events_, testing::ElementsAre("begins", "ends"));
 }
 
-TEST_F(BackwardIsHooked, not_where_no_gradient_comes) {
+TEST_F(BackwardHookTest, ignores_outputs_without_a_gradient) {
   EXPECT_EQ(watch_->watch(address_of(at::ones({3}))), std::nullopt);
   EXPECT_EQ(watch_->watch(address_of(weight_)), std::nullopt);
 }
 
-TEST_F(BackwardIsHooked, but_not_events_from_another_thread) {
+TEST_F(BackwardHookTest, ignores_passes_of_other_threads) {
   const at::Tensor loss = (weight_ * 2).sum();
   watch_->watch(address_of(loss));
   std::thread([&] { loss.backward(); }).join();
@@ -74,7 +74,7 @@ TEST_F(BackwardIsHooked, but_not_events_from_another_thread) {
   EXPECT_TRUE(watch_->take_begun());
 }
 
-TEST_F(BackwardIsHooked, no_longer_than_the_watch_lasts) {
+TEST_F(BackwardHookTest, reports_nothing_after_it_is_destroyed) {
   const at::Tensor loss = (weight_ * 2).sum();
   watch_->watch(address_of(loss));
   watch_.reset();

@@ -30,7 +30,7 @@ at::Tensor leaf(at::IntArrayRef sizes) {
   return at::randn(sizes).requires_grad_();
 }
 
-TEST(OpCounter, what_an_optimizer_multiplies_is_no_work_of_the_model) {
+TEST(OpCounter, matmuls_of_an_optimizer_are_not_work_of_the_model) {
   const at::Tensor a = leaf({32, 48});
   const at::Tensor b = leaf({48, 40});
   const OpCounter counter;
@@ -46,7 +46,7 @@ TEST(OpCounter, what_an_optimizer_multiplies_is_no_work_of_the_model) {
   EXPECT_EQ(counts.hardware_flops(), 4 * mm_flops);
 }
 
-TEST(OpCounter, counts_forward_and_backward_of_a_product) {
+TEST(OpCounter, counts_forward_and_backward_of_a_matmul) {
   const at::Tensor a = leaf({32, 48});
   const at::Tensor b = leaf({48, 40});
   const OpCounter counter;
@@ -159,7 +159,7 @@ struct GradUnderGradMode : Function<GradUnderGradMode> {
   }
 };
 
-TEST(OpCounter, books_a_custom_backward_under_grad_mode_as_backward) {
+TEST(OpCounter, counts_a_custom_backward_under_grad_mode_as_backward) {
   const at::Tensor a = leaf({32, 48});
   const at::Tensor b = leaf({48, 40});
   const OpCounter counter;
@@ -168,7 +168,7 @@ TEST(OpCounter, books_a_custom_backward_under_grad_mode_as_backward) {
   EXPECT_EQ(counter.counts().hardware_flops(Pass::recompute), 0);
 }
 
-TEST(OpCounter, books_create_graph_as_backward) {
+TEST(OpCounter, counts_create_graph_as_backward) {
   const at::Tensor a = leaf({32, 48});
   const at::Tensor b = leaf({48, 40});
   const OpCounter counter;
@@ -228,7 +228,7 @@ TORCH_LIBRARY_IMPL(flopmeter_test, CPU, library) {
   library.impl("unlisted", twice);
 }
 
-TEST(RegisterOp, prices_a_custom_operator_as_a_whole) {
+TEST(RegisterOp, counts_a_custom_operator_as_a_whole) {
   const auto registered = register_op(
       "flopmeter_test::twice",
       [](const OpCall& call) -> std::optional<Flops> { return Flops{1000 + call.args[0][0]}; });
@@ -243,7 +243,7 @@ TEST(RegisterOp, prices_a_custom_operator_as_a_whole) {
   EXPECT_EQ(counter.counts().hardware_flops(), 1004);
 }
 
-TEST(RegisterOp, refuses_what_it_cannot_price) {
+TEST(RegisterOp, refuses_operators_that_cannot_be_counted) {
   const UserRule one = [](const OpCall&) { return std::optional<Flops>(Flops{1}); };
   EXPECT_EQ(register_op("mm", one).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(register_op("nowhere::nothing", one).error().code, ErrorCode::not_found);
@@ -293,7 +293,7 @@ double idle(const OpProfile& result, bool stall) {
   return sum;
 }
 
-TEST(OpProfiler, distinguishes_dispatch_between_operators_from_a_pause) {
+TEST(OpProfiler, distinguishes_dispatch_between_operators_from_a_stall) {
   const at::Tensor a = leaf({64, 64});
   OpProfiler profile;
   for (int i = 0; i < 100; ++i) at::mm(a, a).sum().backward();

@@ -43,7 +43,7 @@ double wait_for_last(std::span<const RankFigures> ranks, int rank);
 /// The mean of it over all ranks.
 double wait_for_last(std::span<const RankFigures> ranks);
 
-/// Known facts about a run or a window of it.
+/// Known properties of a run or a window of it.
 struct Evidence {
   std::vector<StepRecord> steps;     ///< newest records of one rank and of all tags, oldest first
   std::optional<StepTotals> totals;  ///< of all steps; empty: those of `steps`

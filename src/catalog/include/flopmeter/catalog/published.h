@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Published training results, with sources: what others reach with a similar model on the same
-// hardware.  The table is src/catalog/published_results.csv, embedded.
+// Published training results, with sources: the MFU of similar models on the same hardware.  The
+// table is src/catalog/published_results.csv, embedded.
 #pragma once
 
 #include <flopmeter/core/dtype.h>

@@ -28,7 +28,7 @@ struct ImageGrid {
 struct Batch {
   std::vector<SequenceGroup> sequences{};
   std::vector<ImageGrid> images{};
-  std::int64_t padded_length = 0;  ///< that all sequences were padded to; 0: not padded
+  std::int64_t padded_length = 0;  ///< of every sequence after padding; 0: not padded
 
   static Batch uniform(std::int64_t count, std::int64_t length) { return {{{length, count}}}; }
 

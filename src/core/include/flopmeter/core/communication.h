@@ -19,7 +19,7 @@ struct CommunicationTotals {
   /// before the phase changes.
   std::array<std::int64_t, phase_count> waited_ns{};
   std::int64_t overlapped_ns = 0;  ///< time that overlaps counted operators
-  std::int64_t collectives = 0;    ///< that completed
+  std::int64_t collectives = 0;    ///< completed ones
 };
 
 /// Any thread; neither locks nor waits.

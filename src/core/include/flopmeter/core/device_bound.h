@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether an asynchronous device, or the host that feeds it, limits the steps.
+// Whether an asynchronous device or its host limits the steps.
 #pragma once
 
 #include <flopmeter/core/step_totals.h>

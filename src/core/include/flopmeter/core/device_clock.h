@@ -44,7 +44,7 @@ class DeviceClock {
   };
   struct Recorded {
     void* event = nullptr;    ///< null: none was recorded, for example while a graph is captured
-    std::int64_t stream = 0;  ///< that it was recorded on
+    std::int64_t stream = 0;  ///< on which it was recorded
   };
   enum class Reading : std::uint8_t { not_reached, reached, failed };
   struct Anchor {
@@ -73,7 +73,7 @@ class DeviceClock {
   /// Training thread: keeps the current stream busy for about this long before later work.  False
   /// if the framework cannot do that.
   virtual bool delay(double /*seconds*/) noexcept { return false; }
-  /// The last listener receives the events.
+  /// Replaces the listener, which receives the events.
   virtual void listen(DeviceListener& listener) noexcept = 0;
   /// Returns after the last call of the listener has ended.
   virtual void stop_listening(DeviceListener& listener) noexcept = 0;

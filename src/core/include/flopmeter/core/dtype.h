@@ -15,10 +15,10 @@ namespace flopmeter {
 enum class Dtype : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, fp4, int8, other };
 inline constexpr std::size_t dtype_count = 9;
 
-/// "bf16"; the spelling of every file, option and message.
+/// "bf16": the spelling in all files, options, and messages.
 std::string_view to_string(Dtype dtype);
 
-/// Takes our names, those of torch ("bfloat16", "float8_e4m3fn", "half", "torch.float32"), and
+/// Reads our names, those of torch ("bfloat16", "float8_e4m3fn", "half", "torch.float32"), and
 /// those of trainers' settings ("bf16-mixed", "FP8-MX").
 std::optional<Dtype> parse_dtype(std::string_view text);
 

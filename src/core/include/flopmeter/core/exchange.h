@@ -21,7 +21,7 @@ class Exchange {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world_size() const = 0;
-  /// Fills `bytes` on all ranks with rank 0's; false when the deadline passed, a rank is gone or
+  /// Fills `bytes` on all ranks with rank 0's; false if the deadline passed, a rank is gone, or
   /// stop was requested.
   virtual bool broadcast(std::span<std::byte> bytes,
                          std::chrono::milliseconds deadline,

@@ -26,7 +26,7 @@ struct FlopTotals {
   /// even if the kernel repeats work.
   std::array<std::array<std::uint64_t, pass_count>, dtype_count> model{};
   std::uint64_t calls = 0;  ///< operations counted, from which the cost of counting follows
-  std::uint64_t unsupported_op_calls = 0;  ///< seen, but without a FLOP cost for their arguments
+  std::uint64_t unsupported_op_calls = 0;  ///< calls whose arguments have no FLOP cost
   /// Model FLOPs, without recomputation, of work that every rank of a tensor-parallel group
   /// repeats.
   std::uint64_t replicated = 0;
@@ -57,7 +57,7 @@ class FlopCounter {
   [[nodiscard]] virtual FlopTotals snapshot() const = 0;
   /// Turns counting on or off; off costs one load per operation.
   virtual void enable(bool on) = 0;
-  /// Number of calls so far whose work is an upper bound until a device has passed them.
+  /// Number of calls so far whose work is an upper bound until the device has run them.
   [[nodiscard]] virtual std::uint64_t late_calls() const noexcept { return 0; }
   /// Difference between the exact work of the calls [first, last), as far as it is known, and
   /// their totals.  Forgets the calls before `last`.  Training thread.

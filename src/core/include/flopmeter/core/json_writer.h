@@ -14,10 +14,10 @@
 
 namespace flopmeter {
 
-/// Not thread-safe; one writer a document.
+/// Not thread-safe; one writer per document.
 class JsonWriter {
  public:
-  /// `indent` spaces a level; 0 writes everything on one line.
+  /// `indent` spaces per level; 0 writes everything on one line.
   explicit JsonWriter(std::string& out, int indent = 0) : out_(out), indent_(indent) {}
 
   JsonWriter& begin_object() { return open('{'); }

@@ -19,8 +19,8 @@ namespace flopmeter {
 /// Kind of work of an operator.
 enum class OpKind : std::uint8_t {
   compute,  ///< has a FLOP cost and a rule
-  memory,   ///< bears none: moves data
-  tiny,     ///< the calls among those that were too short to be worth their launch
+  memory,   ///< has no FLOP cost: moves data
+  tiny,     ///< such calls that were shorter than their launch
   unknown,  ///< from a library whose operators have no rule: may have FLOPs that are not counted
   communication,  ///< a collective, as far as the device waited for it
 };
@@ -37,8 +37,8 @@ struct OpProfileRow {
       0;                  ///< of its largest argument, to the power of two below; 0 without tensors
   bool backward = false;  ///< inside an autograd node
   Phase phase = Phase::other;   ///< what the training loop was doing
-  bool recompute = false;       ///< in backward, but it repeats the forward
-  bool across_devices = false;  ///< its arguments lay on host and device: a copy between them
+  bool recompute = false;       ///< in backward, but repeats the forward pass
+  bool across_devices = false;  ///< has arguments on host and device: a copy between them
   /// Of a compute operator's tensors: "[512,256] [256,1024]"; in device times also the largest
   /// tensor of any other.
   std::string shape;
@@ -46,12 +46,12 @@ struct OpProfileRow {
   std::uint64_t bytes = 0;  ///< least memory traffic of all calls; compute operators only
 };
 
-/// Time of the training thread and of autograd's nodes in which no operator ran: Python, autograd
-/// and the dispatcher on the way from one operator to the next.
+/// Time of the training thread and of autograd nodes without an operator: Python, autograd, and the
+/// dispatcher between two operators.
 struct IdleSpan {
   Phase phase = Phase::other;  ///< of the operator after it
-  bool recompute = false;      ///< on the way to one that computes again
-  bool stall = false;          ///< those that are longer than that way takes
+  bool recompute = false;      ///< before an operator that recomputes
+  bool stall = false;          ///< longer than dispatching the next operator takes
   std::uint64_t count = 0;
   Seconds time;
 };
@@ -67,7 +67,7 @@ struct OpProfile {
   Seconds wall;               ///< from start to stop
   Seconds busy;               ///< self time of all operators, summed over threads
   bool on_device = false;     ///< work was queued on a device: operators' times are the host's
-  bool device_times = false;  ///< they are those of the device, by events between operators
+  bool device_times = false;  ///< operators' times are the device's, by events
 };
 
 }  // namespace flopmeter

@@ -25,7 +25,7 @@ struct ShapeRate {
 struct PeakTable {
   std::string device;  ///< name of the device for display; empty: unknown
   std::string
-      source;  ///< "catalog: <where the figure was read>", "measured", "given", "formula: …"
+      source;  ///< "catalog: <source of the figure>", "measured", "user", "formula: …", "none: …"
   std::array<std::optional<FlopsPerSecond>, dtype_count> peaks{};  ///< dense, by Dtype
   std::optional<double> memory_bytes_per_second;
   std::vector<ShapeRate> shapes;  ///< if measured

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunMetadata: what is known about a run as a whole.  The monitor fills it, sinks use it, run.json
+// RunMetadata: the properties of a run as a whole.  The monitor fills it, sinks use it, run.json
 // stores it (runstore/run_metadata_json.h), and the analysis reads it back.
 #pragma once
 
@@ -23,7 +23,7 @@ struct ModelSource {
   std::string recompute;  ///< none, selective, or full
   std::string attention;  ///< fused or eager
   std::optional<bool>
-      mtp;  ///< whether multi-token prediction runs; empty: as the convention has it
+      mtp;  ///< whether multi-token prediction runs; empty: as the convention defines it
   std::optional<Dtype> dtype;
   std::optional<std::int64_t> parameters;
 
@@ -47,7 +47,7 @@ struct RunMetadata {
   std::optional<int> context_parallel;
   std::optional<int> expert_parallel;
   std::optional<int> devices_per_rank;
-  std::optional<int> processors;  ///< that rank 0 may use
+  std::optional<int> processors;  ///< available to rank 0
   std::optional<int> log_interval;
   std::optional<std::int64_t> total_steps;  ///< number of the last step that the run plans
   ModelSource model_source;

@@ -5,7 +5,7 @@
 
 namespace flopmeter {
 
-/// `text` in memory that lasts as long as the process, so that records can point at it.  Keeps a
+/// `text` in memory that lasts as long as the process, so that records can point to it.  Keeps a
 /// thousand different texts of up to a thousand bytes (longer ones are cut); every further one
 /// becomes "(text not kept)", so that no file can exhaust the memory.
 std::string_view static_text(std::string_view text);

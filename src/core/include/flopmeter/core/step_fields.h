@@ -41,7 +41,7 @@ enum class FieldKind : std::uint8_t {
 };
 std::string_view to_string(FieldKind kind);
 
-/// A value as outputs see it; monostate if it was not measured.  Text stays valid until the field
+/// A value for outputs; monostate if it was not measured.  Text stays valid until the field
 /// is read again on the same thread.
 using FieldValue = std::variant<std::monostate, WideInt, double, std::string_view>;
 
@@ -58,8 +58,8 @@ struct Field {
   std::string_view prometheus;
   std::string_view tensorboard;  ///< tag; empty: not shown
   FieldValue (*read)(const StepRecord&) = nullptr;
-  /// Stores a value that a reader found; false if it has the wrong type.  Null for a field that
-  /// follows from others.
+  /// Stores a value that was read from a file; false if it has the wrong type.  Null for a field
+  /// that is derived from others.
   bool (*set)(StepRecord&, const FieldValue&) = nullptr;
 };
 

@@ -26,8 +26,8 @@ enum class FlopsProvenance : std::uint8_t {
   broadcast,   ///< measured by rank 0 and broadcast
   user,        ///< stated by the caller
   framework,   ///< the training framework's own function
-  /// A count that the catalog explains to the integer; the model FLOPs are the catalog's, of the
-  /// real lengths.
+  /// A count that equals the estimate to the integer; the model FLOPs are those of the estimate for
+  /// the real lengths.
   counted_catalog,
 };
 inline constexpr std::size_t flops_provenance_count = 9;
@@ -51,7 +51,7 @@ std::string_view to_string(TimeSource source);
 struct StepRecord {
   std::int64_t step = 0;
   std::int64_t process_step = 0;  ///< optimizer steps that this process finished before
-  std::int32_t steps = 1;         ///< that the record sums; above 1 only under load (see merge())
+  std::int32_t steps = 1;         ///< in this record; above 1 only under load (see merge())
   std::int32_t epoch = -1;        ///< negative: unknown
   std::int32_t rank = 0;
   std::int32_t world_size = 1;     ///< ranks of the run
@@ -116,7 +116,7 @@ struct StepRecord {
   std::optional<std::int64_t> data_wait_samples;       ///< of the process while it waited for data
   std::optional<std::int64_t> data_wait_busy_samples;  ///< in which it or a loader worker ran
 
-  std::optional<Seconds> run_queue_seconds;           ///< ready, but others had the processors
+  std::optional<Seconds> run_queue_seconds;           ///< ready, but the processors were busy
   std::optional<Seconds> throttled_seconds;           ///< by the processor quota of the cgroup
   std::optional<Seconds> stolen_seconds;              ///< by the hypervisor
   std::optional<Seconds> garbage_collection_seconds;  ///< of Python

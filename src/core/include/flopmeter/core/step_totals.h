@@ -33,7 +33,7 @@ inline void add_saturating(double& sum, double part) noexcept {
   sum += part;
 }
 
-/// An amount and the time of the steps that know it.
+/// An amount and the time of the steps in which it is known.
 template <class T>
 struct AmountOverTime {
   T amount{};
@@ -49,7 +49,7 @@ struct AmountOverTime {
     seconds += other.seconds;
     return *this;
   }
-  /// Empty if no step knows the amount, or if the time is so short that it must be wrong.
+  /// Empty if the amount is unknown in every step, or if the time is implausibly short.
   [[nodiscard]] std::optional<double> rate() const {
     constexpr double most = 1e30;
     if (!(seconds > 0)) return std::nullopt;
@@ -97,7 +97,7 @@ struct StepTotals {
   StepTotals& operator+=(const StepTotals& other);
   /// All ranks of a run over the same steps: amounts are sums in which each sample, each token, and
   /// work that ranks replicate counts once; times are means over the ranks; `steps` are those of
-  /// the rank that has most.  One rank is returned as it is.
+  /// the rank with the most.  One rank is returned as it is.
   [[nodiscard]] static StepTotals of_ranks(std::span<const StepTotals> ranks);
 
   /// Never clamped; empty if no step has an MFU.
@@ -121,15 +121,15 @@ struct StepTotals {
   /// Estimated time until step `planned` has ended, with evaluations, checkpoints, and generation
   /// as often as so far.  Empty if a number is unknown.
   [[nodiscard]] std::optional<Seconds> remaining(std::optional<std::int64_t> planned) const;
-  /// Real tokens divided by tokens with padding; 1 if no step knows both.
+  /// Real tokens divided by tokens with padding; 1 if no step has both.
   [[nodiscard]] double token_share() const;
 
   std::int64_t steps = 0;
   std::int64_t steps_with_mfu = 0;
   double seconds = 0;             ///< wall time of the steps
   double inter_step_seconds = 0;  ///< part of it before the first event of a step
-  /// Device seconds that the model FLOPs take at peak.  Steps of unknown time source count here, in
-  /// which the host's time is right only over many of them.
+  /// Device seconds that the model FLOPs take at peak.  Includes steps of unknown time
+  /// source, whose host time is right only on average over many steps.
   AmountOverTime<double> ideal;
   AmountOverTime<double> ideal_hardware;
   AmountOverTime<WideInt> model_flops;  ///< over device seconds
@@ -145,7 +145,7 @@ struct StepTotals {
   double stolen_seconds = 0;
   double garbage_collection_seconds = 0;
   double interpreter_lock_seconds = 0;
-  std::int64_t tokens_with_padding_known = 0;  ///< real tokens of the steps that know padded_tokens
+  std::int64_t tokens_with_padding_known = 0;  ///< real tokens of the steps with padded_tokens
   std::int64_t padded_tokens = 0;
   std::int64_t micro_batches = 0;
   WideInt hardware_flops = 0;

@@ -13,7 +13,7 @@ namespace flopmeter {
 
 __extension__ using WideInt = __int128;
 
-/// Decimal digits, with a leading minus where negative.
+/// Decimal digits, with a leading minus if negative.
 std::string to_string(WideInt value);
 
 /// The integer that `text` spells in decimal; empty if it is not one or does not fit 128 bits.

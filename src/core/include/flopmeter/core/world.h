@@ -14,7 +14,7 @@ struct World {
   int tensor_parallel = 1;
   int pipeline_parallel = 1;
   int context_parallel = 1;
-  int expert_parallel = 1;  ///< splits ranks that are counted in the others already
+  int expert_parallel = 1;  ///< divides ranks that the other sizes already count
   int tensor_rank = -1;     ///< within its tensor-parallel group; negative: rank % tensor_parallel
   int pipeline_stride = 0;  ///< from a rank to the one with the next layers; 0: not known
   std::string host;

@@ -51,7 +51,7 @@ class StepTracer {
  public:
   /// False if the step cannot be recorded: the next one is tried.
   virtual bool begin(std::int64_t step) noexcept = 0;
-  /// Stores what was recorded, unless the step has no record.
+  /// Stores the trace, unless the step has no record.
   virtual void end(bool keep) noexcept = 0;
 
  protected:
@@ -162,7 +162,7 @@ class Monitor {
     return {this, phase};
   }
 
-  /// Reports what a hook, a loader, or an integration saw.
+  /// Reports an event of a hook, a loader, or an integration.
   StepReply on(const StepEvent& event) noexcept;
   /// Whether forward_end should state how the backward pass will be reported.
   [[nodiscard]] bool expects_backward(const StepEvent& event) const noexcept;
@@ -170,7 +170,7 @@ class Monitor {
   void begin_step(const StepInput& input = {}) noexcept;
   /// As begin_step(), for a loop that marks only where steps begin: the next mark ends the step.
   void mark_step(const StepInput& input = {}) noexcept;
-  /// The step that mark_step() opened is ended by end_step() after all.
+  /// The step that mark_step() opened ends with end_step(), not with the next mark.
   void keep_step() noexcept;
   /// Adds the samples, tokens, and shapes of a micro-batch to the open step.
   void micro_batch(const StepInput& input = {}) noexcept;
@@ -206,7 +206,7 @@ class Monitor {
   /// Passes finished records to their readers now, not within 20 ms.  Takes a lock and wakes a
   /// thread: for a logger that is about to read, not for each step.
   void flush();
-  /// Adds a finding to those that are written at the end.
+  /// Adds a finding to the ones that are written at the end.
   void add_finding(Finding finding);
 
   /// Writes the remaining records, in at most two seconds.  Further calls do nothing.

@@ -31,14 +31,14 @@ std::string_view to_string(TrainingPhase phase);
 
 struct Options {
   bool enabled = true;
-  std::string directory;  ///< empty: as choose_run_directory() has it
+  std::string directory;  ///< empty: see choose_run_directory()
   int log_interval = 10;
   int total_steps = 0;  ///< number of the last step that the run plans; 0: unknown
   bool console = true;
   bool memory = true;
   bool gpu_metrics = true;
   bool breakdown = false;
-  bool first_row = false;           ///< also a row for the first step, as FlagScale has it
+  bool first_row = false;           ///< also a row for the first step, as in FlagScale
   std::string log_format = "both";  ///< of the files of rank 0: text, json, or both
   int max_log_files = 10;
 

@@ -15,7 +15,7 @@
 
 namespace flopmeter {
 
-/// Facts about a step that are known when it begins.  All are optional; spans are read before the
+/// Properties of a step that are known when it begins.  All are optional; spans are read before the
 /// call returns.
 struct StepInput {
   std::optional<std::int64_t> samples{};
@@ -32,7 +32,7 @@ struct StepInput {
   Dtype flops_dtype = Dtype::bf16;
 };
 
-/// Facts about a step that are known when it ends.
+/// Properties of a step that are known when it ends.
 struct StepOutcome {
   std::optional<double> loss{};
   std::optional<double> grad_norm{};
@@ -55,7 +55,7 @@ enum class StepPolicy : std::uint8_t {
 enum class StepEventKind : std::uint8_t {
   loop_begin,  ///< of a wrapped loader, or of the training
   loop_end,
-  fetch_begin,  ///< the loop asks its loader for a batch
+  fetch_begin,  ///< the loop requests a batch from its loader
   fetch_end,
   forward_begin,
   forward_end,
@@ -79,7 +79,7 @@ enum class StepEventKind : std::uint8_t {
 enum class BackwardReport : std::uint8_t {
   none,      ///< no gradient flows back from the output
   reported,  ///< by backward_begin and backward_end
-  unseen,    ///< it runs in another thread: it is taken to be what follows the forward pass
+  unseen,    ///< not reported: assumed to run from the end of the forward pass on
 };
 
 /// One report.  Fields that do not belong to the kind are ignored.

@@ -19,7 +19,7 @@ class Subscription {
  public:
   explicit Subscription(std::size_t capacity) : records_(capacity == 0 ? 1 : capacity) {}
 
-  /// The next record; empty when none came in time or the run is over and all were read.
+  /// The next record; empty if none came in time or the run is over and all were read.
   std::optional<StepRecord> next(std::chrono::milliseconds timeout);
   [[nodiscard]] bool closed() const;
   [[nodiscard]] std::uint64_t dropped() const;

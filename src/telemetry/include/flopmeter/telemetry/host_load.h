@@ -15,7 +15,7 @@ namespace flopmeter {
 
 /// Times since the previous call; empty if the kernel does not report them.
 struct HostWait {
-  std::optional<Seconds> run_queue;  ///< the thread was ready, but others had the processors
+  std::optional<Seconds> run_queue;  ///< the thread was ready, but the processors were busy
   std::optional<Seconds> throttled;  ///< the cgroup had used its processor quota
   std::optional<Seconds> stolen;     ///< the hypervisor ran another machine; mean of the processors
 };

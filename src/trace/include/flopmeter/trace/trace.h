@@ -81,7 +81,7 @@ struct TraceDevice {
 };
 
 /// An event of a category that the analysis does not interpret: work of an accelerator that Kineto
-/// knows under a separate name (MTIA, HPU, private backends).
+/// lists under a separate name (MTIA, HPU, private backends).
 struct OtherEvent {
   TraceNs start = 0;
   TraceNs duration = 0;

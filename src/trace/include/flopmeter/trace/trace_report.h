@@ -41,12 +41,12 @@ struct TimeSplit {
   TraceNs idle = 0;
 };
 
-/// Why a device ran nothing, judged by the launch of the work that ended the idle time.
+/// Why a device was idle, by the launch of the work that ended the idle time.
 enum class IdleCause : std::uint8_t {
   data_loading,      ///< the launching thread waited for its data loader
   synchronization,   ///< it waited for the device
   allocation,        ///< it allocated or freed device memory
-  launch,            ///< it had not come to the launch yet: Python and the dispatcher
+  launch,            ///< it had not reached the launch: Python and the dispatcher
   launch_in_flight,  ///< the launch had begun
   queued,            ///< the launch was done: a dependency, or the device's own latency
   unknown,           ///< the launch is not in the trace
@@ -57,7 +57,7 @@ std::string_view to_string(IdleCause cause);
 /// Idle time by cause; sums to the idle time of its window.
 struct IdleTimes {
   std::array<TraceNs, idle_cause_count> time{};
-  std::array<std::int64_t, idle_cause_count> gaps{};
+  std::array<std::int64_t, idle_cause_count> intervals{};
 };
 
 /// Exact integers.
@@ -178,7 +178,7 @@ struct DeviceReport {
   /// Part of `span` in which collectives wait for other ranks; empty if ranks are not compared.
   std::optional<TraceNs> collective_wait;
   std::optional<double> mfu;           ///< of the steps, or of `span` if there are none
-  std::optional<StepFormula> formula;  ///< what MFU counts, if not `flops`
+  std::optional<StepFormula> formula;  ///< the source of MFU, if not `flops`
 
   /// With evidence that only a trace has, largest first; named after the rules of a run where they
   /// mean the same.
@@ -186,7 +186,7 @@ struct DeviceReport {
   std::vector<OpProfile> profiles;  ///< one per step, or one of the whole trace if it has no steps
   std::vector<StepRecord> records;  ///< likewise
   StepTimeline timeline;            ///< of the step of median length
-  std::vector<std::string> notes;   ///< what was skipped or is not known, one sentence each
+  std::vector<std::string> notes;   ///< skipped and unknown data, one sentence each
 };
 
 /// The rank that the others wait for.
@@ -223,7 +223,7 @@ struct TraceReportOptions {
 /// trace's events.
 std::vector<DeviceReport> report_devices(Trace& trace, const TraceReportOptions& options = {});
 
-/// Puts the ranks of one run side by side.
+/// Compares the ranks of one run.
 TraceReport merge_ranks(std::vector<DeviceReport> ranks);
 
 /// Members of the object that `flopmeter trace --json` prints; the caller adds the time

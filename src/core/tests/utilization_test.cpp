@@ -20,25 +20,25 @@ std::array<WideInt, dtype_count> work(std::initializer_list<std::pair<Dtype, Wid
 }
 
 TEST(Utilization, mixed_dtypes_are_weighted_by_ideal_time) {
-  const Utilization builder{table()};
+  const Utilization rates{table()};
   // 0.5 s in bf16 and 0.25 s in fp8 at best; the step took 1.5 s.
   const auto flops = work({{Dtype::bf16, 500'000'000'000}, {Dtype::fp8, 500'000'000'000}});
-  EXPECT_DOUBLE_EQ(*builder.utilization(flops, {1.5}, 1), 0.5);
-  EXPECT_DOUBLE_EQ(*builder.utilization(flops, {1.5}, 2), 0.25);
+  EXPECT_DOUBLE_EQ(*rates.utilization(flops, {1.5}, 1), 0.5);
+  EXPECT_DOUBLE_EQ(*rates.utilization(flops, {1.5}, 2), 0.25);
 }
 
 TEST(Utilization, a_dtype_without_a_peak_leaves_mfu_empty_and_is_named) {
-  const Utilization builder{table()};
+  const Utilization rates{table()};
   const auto flops = work({{Dtype::fp32, 1}});
-  EXPECT_FALSE(builder.utilization(flops, {1}, 1));
-  EXPECT_EQ(builder.missing_peak(flops), Dtype::fp32);
+  EXPECT_FALSE(rates.utilization(flops, {1}, 1));
+  EXPECT_EQ(rates.missing_peak(flops), Dtype::fp32);
 }
 
 TEST(Utilization, utilization_is_empty_without_time_and_never_clamped) {
-  const Utilization builder{table()};
+  const Utilization rates{table()};
   const auto flops = work({{Dtype::bf16, 3'000'000'000'000}});
-  EXPECT_FALSE(builder.utilization(flops, {0}, 1));
-  EXPECT_DOUBLE_EQ(*builder.utilization(flops, {1}, 1), 3.0);
+  EXPECT_FALSE(rates.utilization(flops, {0}, 1));
+  EXPECT_DOUBLE_EQ(*rates.utilization(flops, {1}, 1), 3.0);
 }
 
 TEST(Utilization, finish_fills_mfu_and_hfu_and_clears_what_is_unknown) {
