@@ -100,12 +100,14 @@ double saved_by_rows(const RuleContext& context, double times) {
       const double starting =
           std::max(each.calls() * start_of(each.row->name, linears), starting_of(*each.row));
       const double now = each.row->self.value;
-      const double shared = std::min(starting + moving, now);
-      double then = shared + times * (now - shared);
       (m == tokens ? m : k) *= times;
-      if (const auto rate = peaks.reached(*dtype, m, k, n))
-        then =
-            std::min(then, starting + times * static_cast<double>(each.row->flops) / rate->value);
+      double then = times * now;
+      if (const auto rate = peaks.reached(*dtype, m, k, n)) {
+        const double computing = times * static_cast<double>(each.row->flops) / rate->value;
+        then = std::min(then, starting + computing);
+      } else {
+        then -= (times - 1) * std::min(starting + moving, now);
+      }
       saved += now - then / times;
     }
   }

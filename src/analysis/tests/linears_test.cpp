@@ -78,6 +78,13 @@ TEST_F(Linears, with_more_rows_reach_the_rate_measured_for_them) {
   EXPECT_NEAR(saved_by_rows(context_, 8), 6 * 30e-6 * 7 / 8 + 600e-6, 1e-12);
 }
 
+TEST_F(Linears, with_weights_in_the_cache_do_not_exceed_the_rate_measured_for_them) {
+  Evidence window = of_two_sizes(1e12);          // that of the line
+  window.peaks.memory_bytes_per_second = 50e6;  // would take longer than the products
+  look_at(std::move(window));
+  EXPECT_NEAR(saved_by_rows(context_, 8), 6 * 30e-6 * 7 / 8, 1e-12);
+}
+
 TEST_F(Linears, in_another_dtype_take_the_measured_time) {
   look_at(with_shapes(true));
   EXPECT_NEAR(saved_in(context_, Dtype::fp16).value(), (0.059 - 150 * 2e-6) / 2, 1e-9);
