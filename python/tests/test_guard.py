@@ -383,6 +383,12 @@ def test_a_stderr_that_cannot_be_written_changes_nothing(stderr, tmp_path):
     assert len(records(tmp_path)) == 1
 
 
+def test_a_message_is_one_short_line_without_control_characters(capsys):
+    log.log_once("model \x1b[2J\n\x9b\u202e\ud800" + "x" * 10_000_000)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("flopmeter: model  [2J    xxx") and len(line) < 2000 and line.isprintable()
+
+
 def test_hooks_of_other_threads_do_not_disturb(tmp_path):
     model = Linear()
     monitor = flopmeter.Monitor(tmp_path, model=model, console=False)

@@ -151,7 +151,7 @@ def test_the_cache_belongs_to_the_user_alone(build):
     assert stat.S_IMODE(build.cache.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("damage", ["writable by others", "a link", "of another user"])
+@pytest.mark.parametrize("damage", ["writable by others", "in a directory writable by others", "a link", "of another user"])
 def test_a_cache_that_others_can_change_is_not_used(build, damage):
     if damage == "of another user":
         if os.geteuid() != 0:
@@ -164,7 +164,7 @@ def test_a_cache_that_others_can_change_is_not_used(build, damage):
         build.cache.symlink_to(build.folder / "elsewhere")
     else:
         build.cache.mkdir(parents=True)
-        build.cache.chmod(0o777)
+        (build.cache.parent if damage.startswith("in") else build.cache).chmod(0o777)
     code, path, error = build.run()
     assert code == 0 and Path(path).parent == build.folder / f"flopmeter-{os.geteuid()}"
     assert error.count("cannot be used") == 1

@@ -10,6 +10,7 @@ import gc
 import json
 import logging
 import os
+import pickle
 import resource
 import shutil
 import signal
@@ -143,6 +144,13 @@ def program_with_a_pool():
     with multiprocessing.get_context("fork").Pool(2) as pool:
         print(pool.map(abs, [-1, -2, -3]))
     train(Model(), steps=2)
+
+
+@case
+def program_passes_functions_to_processes():
+    train(Model(), steps=2)
+    for function in (torch.save, torch.autograd.backward):
+        print(pickle.loads(pickle.dumps(function)) is function)
 
 
 @case

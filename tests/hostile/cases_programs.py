@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 
@@ -51,6 +52,15 @@ def program_replaces_standard_streams():
 def program_with_closed_stderr():
     os.close(2)
     train(Model())
+
+
+@case
+def program_whose_file_gets_the_number_of_stderr():
+    os.close(2)
+    with tempfile.TemporaryFile("w+") as file:
+        print(file.fileno())
+        train(Model())
+        print(file.seek(0, os.SEEK_END))
 
 
 @case

@@ -140,6 +140,27 @@ def module_copied_pickled_saved():
     train(torch.load(buffer, weights_only=False))
 
 
+def hook_of_the_program(module, args, *_):
+    return None
+
+
+@case
+def module_with_hooks_saved_and_loaded_in_another_process():
+    model = Model()
+    model.take = model.give = abs
+    model.register_forward_hook(hook_of_the_program)
+    model.register_forward_pre_hook(hook_of_the_program)
+    train(model)
+    data = pickle.dumps(model)
+    print(b"flopmeter" in data)
+    loaded = pickle.loads(data)
+    torch.utils.hooks.RemovableHandle.next_id = 10  # as in a process that has registered few hooks
+    for _ in range(100):
+        loaded.register_forward_pre_hook(lambda module, args: None)
+        loaded.register_forward_hook(lambda module, args, output: None)
+    train(loaded)
+
+
 @case
 def module_replaced_and_collected():
     for _ in range(3):

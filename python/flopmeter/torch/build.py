@@ -129,10 +129,10 @@ def _file_name(torch: Any) -> str:
     return f"torch-{torch.__version__}-{digest.hexdigest()[:16]}.so"
 
 
-def _is_trusted(found: os.stat_result) -> bool:
+def _is_trusted(found: os.stat_result, writable_by: int = 0o022) -> bool:
     """Only this user, root, or the owner of this package, whose code runs anyway, can change it."""
     owners = (os.geteuid(), 0, os.stat(__file__).st_uid)
-    return found.st_uid in owners and not stat.S_IMODE(found.st_mode) & 0o022
+    return found.st_uid in owners and not stat.S_IMODE(found.st_mode) & writable_by
 
 
 @contextlib.contextmanager
@@ -157,7 +157,10 @@ def _checked(folder: Path, mode: int = 0o700) -> Path:
 
 def _is_trusted_folder(folder: Path) -> bool:
     with _opened(folder, os.O_DIRECTORY) as handle:
-        return _is_trusted(os.fstat(handle))
+        if not _is_trusted(os.fstat(handle)):
+            return False
+    # Who owns the directory around it could replace it after this check. A umask may let the group write to that one.
+    return folder.parent.name != "flopmeter" or _is_trusted(os.stat(folder.parent), 0o002)
 
 
 def _is_published(file: Path) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _KINDS = ("_forward_pre_hooks", "_forward_hooks")
+_FLAGS = ("_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called")  # of hooks, by their id
 _REFUSE_HOOKS = {
     "torch.cuda.graphs": ("make_graphed_callables",),
     "torch.xpu.graphs": ("make_graphed_callables",),
@@ -77,15 +78,26 @@ def _hide_all_hooks() -> None:
         after_import(module, functools.partial(_hide_hooks, names))
 
 
+def _set_own_id(module: Any, handle: Any) -> None:
+    """Give a hook a negative id.  A saved module keeps the flags: a hook of the program that loads it must not get the same id."""
+    old, handle.id = handle.id, -1 - handle.id
+    for hooks in (getattr(module, name, None) for name in (*_KINDS, *_FLAGS)):
+        if hooks and old in hooks:
+            hooks[handle.id] = hooks.pop(old)
+
+
 def put_on(module: torch.nn.Module, before: Callable[..., None], after: Callable[..., None], **how: bool) -> list[Any]:
     """Handles of a hook before forward, to which ``how`` applies, and of one that always runs after it."""
     _hide_all_hooks()
     for name in _KINDS:
         if not getattr(module, name):  # else an existing handle refers to this dict
             setattr(module, name, _Hooks())
-    handle = module.register_forward_pre_hook(before, **how)
+    handles = [module.register_forward_pre_hook(before, **how)]
     try:
         # always: a checkpoint that has recomputed enough stops with an exception
-        return [handle, module.register_forward_hook(after, always_call=True)]
+        handles.append(module.register_forward_hook(after, always_call=True))
     except TypeError:  # torch 1.13, whose checkpoints run to their end
-        return [handle, module.register_forward_hook(after)]
+        handles.append(module.register_forward_hook(after))
+    for handle in handles:
+        _set_own_id(module, handle)
+    return handles

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 
@@ -27,6 +27,8 @@ class Patch:
         self._inherited = name not in vars(owner)
         self._original = getattr(owner, name)
         self._ours = make(self._original)
+        if isinstance(owner, ModuleType) and isinstance(self._ours, FunctionType):  # pickle finds it there
+            self._ours.__module__, self._ours.__qualname__ = owner.__name__, name
         setattr(owner, name, self._ours)
 
     def remove(self) -> None:

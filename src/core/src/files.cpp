@@ -120,4 +120,9 @@ Result<void> replace_file(const std::string& path, std::string_view text) {
   return failed("write", path, code);
 }
 
+bool is_standard_stream(int fd) {
+  const int flags = fcntl(fd, F_GETFD);
+  return flags >= 0 && (static_cast<unsigned>(flags) & FD_CLOEXEC) == 0;
+}
+
 }  // namespace flopmeter

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <flopmeter/core/files.h>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -35,6 +36,15 @@ TEST_F(Files, a_replaced_file_keeps_its_mode) {
   EXPECT_EQ(content(path("page")), "new");
   EXPECT_EQ(fs::status(path("page")).permissions(), fs::perms{0600});
   EXPECT_EQ(std::distance(fs::directory_iterator{folder_}, {}), 1);
+}
+
+TEST_F(Files, a_file_of_the_program_is_not_a_standard_stream) {
+  const int inherited = open(path("log").c_str(), O_WRONLY | O_CREAT, 0600);
+  EXPECT_TRUE(is_standard_stream(inherited));
+  EXPECT_EQ(fcntl(inherited, F_SETFD, FD_CLOEXEC), 0);
+  EXPECT_FALSE(is_standard_stream(inherited));
+  close(inherited);
+  EXPECT_FALSE(is_standard_stream(inherited)) << "closed";
 }
 
 TEST_F(Files, a_link_is_followed) {

@@ -19,8 +19,8 @@ bool same_secret(std::string_view given, std::string_view secret) {
 
 /// Name in a Host header, without the port.
 std::string_view host_name(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(0, std::min(host.find(']'), host.size() - 1) + 1);
-  return host.substr(0, host.find(':'));
+  const std::size_t address_end = host.starts_with('[') ? host.find(']') : 0;
+  return host.substr(0, host.find(':', address_end));
 }
 
 /// The value of `name` in "a=1&b=2" or "a=1; b=2".

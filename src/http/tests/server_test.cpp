@@ -100,8 +100,13 @@ TEST_F(Server, serves_only_known_host_names) {
   for (const std::string host : {"localhost", "127.0.0.1:9095", "[::1]:80", "trainer.example:1"}) {
     EXPECT_THAT(get("/metrics", host), StartsWith("HTTP/1.1 200")) << host;
   }
-  for (const std::string host :
-       {"evil.example", "localhost.evil.example", "", "[", "127.0.0.1.evil"}) {
+  for (const std::string host : {"evil.example",
+                                 "localhost.evil.example",
+                                 "",
+                                 "[",
+                                 "[::1",
+                                 "[::1]evil.example",
+                                 "127.0.0.1.evil"}) {
     EXPECT_THAT(get("/metrics", host), StartsWith("HTTP/1.1 403")) << host;
   }
   EXPECT_THAT(ask("GET /metrics HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 403"));

@@ -4,6 +4,7 @@
 #include "run_setup.h"
 #include "signals_blocked.h"
 
+#include <flopmeter/core/files.h>
 #include <flopmeter/core/static_text.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/runstore/run_layout.h>
@@ -29,6 +30,7 @@ constexpr std::int64_t device_deadline_ns = 1'000'000'000;  // part of finish_de
 constexpr int niceness = 10;                                // training goes first
 
 void print_to_stderr(const std::string& text) {
+  if (!is_standard_stream(STDERR_FILENO)) return;
   const std::string line = "flopmeter: " + printable(text) + "\n";
   [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, line.data(), line.size());
 }

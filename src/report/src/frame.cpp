@@ -179,7 +179,8 @@ Lines Painter::phases() const {
   Lines lines;
   if (!(all_.seconds > 0)) return lines;
   std::vector<double> shares;
-  for (const auto& phase : all_.phases) shares.push_back(phase.value_or(0) / all_.seconds);
+  for (const auto& phase : all_.phases)
+    shares.push_back(std::min(phase.value_or(0) / all_.seconds, 1.0));  // longer: a damaged record
   const std::vector<std::string> texts = percents(shares);
   for (std::size_t i = 0; i < phase_count; ++i) {
     if (!all_.phases[i]) continue;

@@ -87,6 +87,7 @@ bool RunIndex::read(Stream& stream, std::int64_t& most) {
   if (stat(stream.file.path.c_str(), &info) != 0 || info.st_size == stream.offset) return true;
   if (stream.offset > 0 && (info.st_ino != stream.inode || info.st_size < stream.offset))
     return false;
+  if (stream.given_up) return true;
   stream.inode = info.st_ino;
   const bool first_rank = stream.file.rank == streams_.front().file.rank;
   if (first_rank && !std::exchange(profiled_, true))
@@ -113,6 +114,7 @@ bool RunIndex::read(Stream& stream, std::int64_t& most) {
   damaged_ += reader.damaged_lines();
   most -= reader.offset() - begin;
   stream.offset = reader.offset();
+  stream.given_up = reader.gave_up();
   return true;
 }
 

@@ -66,6 +66,7 @@ class RunIndex {
     RankFile file;
     std::int64_t offset = 0;  ///< bytes that are done
     std::uint64_t inode = 0;  ///< a stream at its size limit is replaced
+    bool given_up = false;    ///< the rest has no lines
     std::optional<std::int64_t> first_step{};
     std::int64_t last_step = std::numeric_limits<std::int64_t>::min();
     /// From this step on, a later start did the work again.

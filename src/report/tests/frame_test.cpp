@@ -13,6 +13,8 @@
 namespace flopmeter {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -69,6 +71,13 @@ TEST_F(Frame, shows_the_planned_steps_and_the_time_left) {
   steps(1);
   run_.total_steps = 1000;
   EXPECT_THAT(draw({120, 0})[1], HasSubstr("step 40 of 1,000  ETA "));
+}
+
+TEST_F(Frame, a_phase_longer_than_its_step_is_the_whole_step) {
+  StepRecord damaged = sample_step(1, 0);
+  damaged.step_seconds = {1e-320};
+  totals_.add(damaged);
+  EXPECT_THAT(draw({120, 0}), Contains(AllOf(HasSubstr("forward"), HasSubstr("100.0 %"))));
 }
 
 TEST_F(Frame, never_exceeds_its_size) {

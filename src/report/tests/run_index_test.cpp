@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -47,6 +48,19 @@ TEST_F(Index, takes_only_new_records_and_a_line_only_when_it_is_complete) {
   read_all(index, 1 << 20);
   EXPECT_EQ(index.overview().all().steps, 11);
   EXPECT_GT(index.version(), version);
+}
+
+TEST_F(Index, a_stream_that_ends_in_zeros_is_not_read_to_its_end) {
+  write(1, 10);
+  constexpr std::int64_t most = 1 << 20;
+  std::filesystem::resize_file(stream_of(directory_, 0), std::uintmax_t{100} << 30U);
+  RunIndex index{directory_.path()};
+  int calls = 1;
+  while (*index.advance(most) && calls < 10) ++calls;
+  EXPECT_LT(calls, 10);
+  EXPECT_EQ(index.overview().all().steps, 10);
+  EXPECT_EQ(index.damaged_lines(), 1);
+  EXPECT_FALSE(*index.advance(most));
 }
 
 TEST_F(Index, steps_of_a_window_are_read_from_near_their_place) {

@@ -30,6 +30,10 @@ void LineReader::drop(std::size_t bytes) {
   offset_ += static_cast<std::int64_t>(bytes);
 }
 
+bool LineReader::gave_up() const {
+  return skipped_bytes_ > InputLimits::skipped_bytes;
+}
+
 /// Adds what the file has after the buffer; false if that is nothing.
 bool LineReader::fill() {
   if (end_ - begin_ >= longest_) {
@@ -37,7 +41,7 @@ bool LineReader::fill() {
     drop(end_ - begin_);
     skipped_ += skipping_ ? 0 : 1;
     skipping_ = true;
-    if (skipped_bytes_ > InputLimits::skipped_bytes) return false;
+    if (gave_up()) return false;
   }
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
             buffer_.begin() + static_cast<std::ptrdiff_t>(end_),

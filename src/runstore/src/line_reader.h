@@ -23,6 +23,8 @@ class LineReader {
 
   [[nodiscard]] std::int64_t skipped_lines() const { return skipped_; }
   [[nodiscard]] std::int64_t offset() const { return offset_; }
+  /// Whether too many bytes had no line: the rest is not read.
+  [[nodiscard]] bool gave_up() const;
 
  private:
   bool fill();

@@ -200,5 +200,8 @@ std::int64_t RecordReader::damaged_lines() const {
 std::int64_t RecordReader::offset() const {
   return state_->lines.offset();
 }
+bool RecordReader::gave_up() const {
+  return state_->lines.gave_up();
+}
 
 }  // namespace flopmeter

@@ -24,13 +24,14 @@ namespace {
 
 /// Whether the first line of a stream is a record of another schema.
 bool is_outdated(const std::string& path) {
-  constexpr std::int64_t first_bytes = 16;
+  constexpr std::int64_t first_bytes = 32;
   const int fd = open_regular_file(path);
   if (fd < 0) return false;
   std::string begin(first_bytes, '\0');
   const ssize_t count = pread(fd, begin.data(), begin.size(), 0);
   close(fd);
   begin.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  std::erase(begin, ' ');  // programs that rewrite JSON add them
   return begin.starts_with("{\"v\":") &&
          !begin.starts_with("{\"v\":" + std::to_string(record_schema) + ",");
 }

@@ -157,6 +157,16 @@ TEST(OpenRun, states_that_no_record_can_be_read) {
   EXPECT_THAT((*run).note, HasSubstr("has no readable record: 2 damaged lines"));
 }
 
+TEST(OpenRun, damaged_records_that_another_program_wrote_are_of_this_version) {
+  const TemporaryDirectory directory;
+  append_file(directory.path() + "/run.json", R"({"schema": "flopmeter.run/2", "run_id": "0123"})");
+  append_file(directory.path() + "/records_20240128_103000.rank0.jsonl",
+              "{\"v\": 2, \"step\": 1, \"step_seconds\": -1}\n");
+  const auto run = open_run(directory.path());
+  ASSERT_TRUE(run);
+  EXPECT_THAT((*run).note, HasSubstr("has no readable record: 1 damaged lines"));
+}
+
 TEST(OpenRun, states_that_records_are_of_another_version) {
   const TemporaryDirectory directory;
   append_file(directory.path() + "/run.json", R"({"schema": "flopmeter.run/2", "run_id": "0123"})");

@@ -8,6 +8,7 @@
 #include "../src/interval_rows.h"
 #include "../src/output_file.h"
 
+#include <flopmeter/core/files.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/core/utilization.h>
 
@@ -187,7 +188,7 @@ class ConsoleSink final : public Sink {
   }
 
   [[nodiscard]] Result<void> print(std::string_view text) const {
-    if (text.empty()) return {};
+    if (text.empty() || !is_standard_stream(fd_)) return {};
     pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
     if (poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0)
       return system_error("write to", "the console", EAGAIN);

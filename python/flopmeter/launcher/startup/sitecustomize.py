@@ -91,8 +91,8 @@ def _after_import(module):
 def _log(text):
     """To stderr, on rank 0."""
     try:
-        if os.environ.get("RANK", "0") == "0" and sys.stderr is not None:
-            os.write(2, "flopmeter: {}\n".format(text).encode())
+        if os.environ.get("RANK", "0") == "0" and sys.stderr is not None and os.get_inheritable(2):
+            os.write(2, "flopmeter: {}\n".format(text).encode("utf-8", "replace"))
     except OSError:
         pass
 

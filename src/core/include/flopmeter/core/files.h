@@ -27,4 +27,8 @@ std::optional<std::string> read_tail(const std::string& path, std::int64_t most)
 /// and keeps the mode of an existing file.  An error if the path is not a regular file.
 Result<void> replace_file(const std::string& path, std::string_view text);
 
+/// Whether 1 or 2 is a stream that the process was started with.  A closed one may belong to a file
+/// of the program by now, which a child process would not inherit.
+bool is_standard_stream(int fd);
+
 }  // namespace flopmeter

@@ -45,6 +45,8 @@ class RecordReader {
   [[nodiscard]] std::int64_t damaged_lines() const;
   /// Bytes of the file that are done.
   [[nodiscard]] std::int64_t offset() const;
+  /// Whether too many bytes had no line: the rest is not worth another reader.
+  [[nodiscard]] bool gave_up() const;
 
  private:
   struct State;
