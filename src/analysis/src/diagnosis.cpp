@@ -214,6 +214,7 @@ void write_json(JsonWriter& json, const TimeBudget& budget) {
   for (const BudgetLine& line : budget.lines) {
     json.begin_object()
         .field("cause", line.cause.id)
+        .field("text", line.cause.text)
         .field("seconds", static_cast<double>(line.nanoseconds) / 1e9)
         .field("share", budget.share(line.cause))
         .end_object();
@@ -243,14 +244,20 @@ void write_json(JsonWriter& json,
   json.end_array();
   if (cost) {
     const double per_hour = cost->per_device_hour * cost->devices;
-    const double useful = diagnosis.mfu().value_or(0);
-    const double saved =
-        diagnosis.findings.empty() ? 0 : diagnosis.findings.front().share.value_or(0);
+    const auto part = [&](std::optional<double> share) {
+      return share ? std::optional{per_hour * *share} : std::nullopt;
+    };
+    const auto mfu = diagnosis.mfu();
+    const auto first =
+        std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(), [](const Finding& each) {
+          return each.share.has_value();
+        });
     json.key("cost")
         .begin_object()
         .field("per_hour", per_hour)
-        .field("lost_per_hour", per_hour * (1 - useful))
-        .field("saved_per_hour_by_first_recommendation", per_hour * saved)
+        .field("lost_per_hour", part(mfu && *mfu <= 1 ? std::optional{1 - *mfu} : std::nullopt))
+        .field("saved_per_hour_by_first_recommendation",
+               part(first == diagnosis.findings.end() ? std::nullopt : first->share))
         .end_object();
   }
   json.end_object();

@@ -155,7 +155,7 @@ std::string findings_text(const Diagnosis& diagnosis) {
 std::string cost_text(const Diagnosis& diagnosis, const DeviceCost& cost) {
   const double per_hour = cost.per_device_hour * cost.devices;
   std::string text = "the run costs " + fixed(per_hour, 2) + " per hour";
-  if (const auto mfu = diagnosis.mfu())
+  if (const auto mfu = diagnosis.mfu(); mfu && *mfu <= 1)
     text += ", of which " + fixed(per_hour * (1 - *mfu), 2) + " buy no useful work";
   for (const Finding& finding : diagnosis.findings) {
     if (!finding.share) continue;
