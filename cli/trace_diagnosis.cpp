@@ -166,6 +166,7 @@ Diagnosis diagnose_trace(const TraceReport& report) {
     totals.push_back((*diagnosis).totals);
     result.peak = (*diagnosis).peak;
     result.device = (*diagnosis).device;
+    result.no_mfu = (*diagnosis).no_mfu;
     ++ranks;
     for (const Finding& finding : (*diagnosis).findings) add(result.findings, finding, rank.rank);
   }

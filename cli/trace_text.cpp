@@ -174,9 +174,9 @@ std::string collective_table(const DeviceReport& report) {
 std::string budget_table(const TimeBudget& budget) {
   if (budget.lines.empty()) return {};
   std::vector<double> parts;
-  std::optional<std::size_t> useful;
+  std::vector<std::size_t> useful;
   for (const BudgetLine& line : budget.lines) {
-    if (line.cause == causes::useful) useful = parts.size();
+    if (line.cause == causes::useful) useful.push_back(parts.size());
     parts.push_back(budget.share(line.cause));
   }
   const std::vector<std::string> shares = percents(parts, useful);
