@@ -56,13 +56,14 @@ const laneHeight = 20;
 const lanesOf = marks => Math.max(0, ...marks.map(mark => mark.lane + 1));
 const drawMarks = (timeline, marks, canvas, area, graph) => {
   const at = xOf(timeline, graph);
-  for (const mark of marks) {
+  for (const [i, mark] of marks.entries()) {
     const left = Math.max(area.x, at(mark.first_step));
     const right = Math.max(left + 2, Math.min(area.x + area.w, at(mark.last_step)));
     if (left > area.x + area.w || at(mark.last_step) < area.x) continue;
     const y = area.y + 10 + laneHeight * mark.lane;
     canvas.fillStyle = color("low");
-    if (right - left < 0.9 * area.w) {
+    const isShaded = marks.slice(0, i).some(other => other.first_step <= mark.first_step && other.last_step >= mark.last_step);
+    if (right - left < 0.9 * area.w && !isShaded) {
       canvas.globalAlpha = 0.08;
       canvas.fillRect(left, y, right - left, area.y + area.h - y);
       canvas.globalAlpha = 1;

@@ -92,7 +92,7 @@ Lines Painter::head() const {
                   (run.total_steps ? " of " + grouped(*run.total_steps) : ""));
   if (const auto left = all_.remaining(run.total_steps); left && left->value > 0)
     facts.push_back("ETA " + duration(*left));
-  if (const auto whole = content_.totals.run(); whole && whole->mfu() && whole->steps > all_.steps)
+  if (const auto& whole = content_.whole; whole && whole->mfu() && whole->steps > all_.steps)
     facts.push_back("run MFU " + percent(*whole->mfu()));
   if (const auto tokens = all_.tokens_per_second()) {
     facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s");
