@@ -44,7 +44,7 @@ def test_without_a_peak_the_reason_is_stated_and_nothing_is_computed_from_it(flo
 
 
 def test_a_budget_row_has_the_number_of_its_finding(flopmeter, tmp_path):
-    # Padding saves more of the other causes than of its own row.
+    # The fix of padding saves more time of other causes than of the cause padding.
     synthetic_runs.describe(tmp_path)
     steps = (dict(synthetic_runs.noisy(step), mfu=0.05, padded_tokens=32768, run_queue_seconds=0.35) for step in range(50))
     synthetic_runs.write_stream(synthetic_runs.stream(tmp_path), steps)
