@@ -41,10 +41,16 @@ const drawStarts = (timeline, starts, canvas, area, graph) => {
 
 // Evaluations, checkpoints, and other events: a tick at the bottom, in the color of its kind.
 const eventShades = {evaluation: "evaluation", checkpoint: "checkpoint", generation: "second", compile: "optimizer", profile: "other"};
-const drawEvents = (timeline, events, canvas, area, graph) => {
-  const at = xOf(timeline, graph);
+const eventPlaces = (events, at) => {
+  const kinds = new Map();  // at each place: they stand side by side
   for (const {step, kind} of events) {
     const x = Math.round(at(step));
+    kinds.set(x, (kinds.get(x) || new Set()).add(kind));
+  }
+  return [...kinds].flatMap(([x, some]) => [...some].map((kind, i) => [x + 3 * i, kind]));
+};
+const drawEvents = (timeline, events, canvas, area, graph) => {
+  for (const [x, kind] of eventPlaces(events, xOf(timeline, graph))) {
     if (x < area.x || x > area.x + area.w) continue;
     canvas.fillStyle = color(eventShades[kind] || "other");
     canvas.fillRect(x - 1, area.y + area.h - 10, 2, 10);

@@ -40,6 +40,9 @@ def page(browser, flopmeter, tmp_path_factory):
     ("ago(0, 75)", "1 min 15 s ago"),
     ("ago(0, 864000)", "1 Jan 1970"),
     ("median([3, 1, 2])", 2),
+    ("eventPlaces([{step: 4, kind: 'a'}, {step: 4, kind: 'b'}, {step: 4, kind: 'a'}, {step: 9, kind: 'b'}], step => 10 * step)", [[40, "a"], [43, "b"], [90, "b"]]),
+    ("shown[''](0.059563)", "0.05956"),
+    ("eventKeys({events: [{kind: 'evaluation'}, {kind: 'evaluation'}]}).map(key => key.textContent)", ["evaluation (2)"]),
     ("onAxis.ratio(0.015)", "1.5 %"),
 ])
 def test_numbers_and_text(page, expression, value):
