@@ -71,6 +71,13 @@ def test_a_named_device_needs_no_bf16_peak(tmp_path):
     assert trace_json(path, "--device", "V100 SXM2 32GB")["mfu"] is not None
 
 
+def test_a_peak_of_another_dtype_than_the_matmuls_is_stated(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(write(ERAS[6]))
+    report = trace_json(path, "--peak", "312")  # of bf16; the matmuls are fp32
+    assert report["mfu"] is None and "no MFU: no fp32 peak is known for the device" in report["ranks"][0]["notes"]
+
+
 def test_two_traces_can_be_compared(tmp_path):
     for name, era in (("before", ERAS[1]), ("after", ERAS[6])):
         (tmp_path / name).write_text(write(era))
