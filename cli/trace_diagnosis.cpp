@@ -92,9 +92,12 @@ Evidence evidence_of(const DeviceReport& report, std::vector<RankFigures> ranks 
   return evidence;
 }
 
-/// Sums the lines by cause.
+/// Sums the lines by cause.  The sum with a rank whose budget is empty, as its MFU exceeds 1, is
+/// empty too.
 void add(TimeBudget& sum, const TimeBudget& budget) {
+  const bool empty = budget.lines.empty() || (sum.total > 0 && sum.lines.empty());
   sum.total += budget.total;
+  if (empty) return sum.lines.clear();
   for (const BudgetLine& line : budget.lines) {
     const auto same = std::find_if(sum.lines.begin(), sum.lines.end(), [&](const BudgetLine& each) {
       return each.cause == line.cause;
@@ -112,8 +115,9 @@ void divide(TimeBudget& sum, std::int64_t ranks) {
   std::sort(sum.lines.begin(), sum.lines.end(), [](const BudgetLine& a, const BudgetLine& b) {
     return a.nanoseconds > b.nanoseconds;
   });
-  if (ranks < 2 || sum.lines.empty()) return;
+  if (ranks < 2) return;
   sum.total /= ranks;
+  if (sum.lines.empty()) return;
   std::int64_t rest = sum.total;
   for (BudgetLine& line : sum.lines) rest -= line.nanoseconds /= ranks;
   sum.lines.front().nanoseconds += rest;
@@ -162,6 +166,7 @@ Diagnosis diagnose_trace(const TraceReport& report) {
     totals.push_back((*diagnosis).totals);
     result.peak = (*diagnosis).peak;
     result.device = (*diagnosis).device;
+    result.no_mfu = (*diagnosis).no_mfu;
     ++ranks;
     for (const Finding& finding : (*diagnosis).findings) add(result.findings, finding, rank.rank);
   }

@@ -3,6 +3,7 @@
 
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/style.h>
+#include <flopmeter/report/terminal_text.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -172,13 +173,20 @@ std::string collective_table(const DeviceReport& report) {
 
 std::string budget_table(const TimeBudget& budget) {
   if (budget.lines.empty()) return {};
-  Table table{"lrr"};
+  std::vector<double> parts;
+  std::vector<std::size_t> useful;
   for (const BudgetLine& line : budget.lines) {
-    table.row({std::string{line.cause.text},
-               duration(seconds(line.nanoseconds)),
-               share(line.nanoseconds, budget.total)});
+    if (line.cause == causes::useful) useful.push_back(parts.size());
+    parts.push_back(budget.share(line.cause));
   }
-  table.row({dim("all steps"), dim(duration(seconds(budget.total))), ""});
+  const std::vector<std::string> shares = percents(parts, useful);
+  Table table{"lrr"};
+  for (std::size_t i = 0; i < budget.lines.size(); ++i) {
+    const BudgetLine& line = budget.lines[i];
+    table.row(
+        {std::string{line.cause.text}, duration(seconds(line.nanoseconds)), shares[i]});
+  }
+  table.row({dim("all steps"), dim(duration(seconds(budget.total))), dim("100.0 %")});
   return "time budget\n" + table.text() + "\n";
 }
 

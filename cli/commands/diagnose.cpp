@@ -28,12 +28,8 @@ Exit run(Options options) {
   const auto opened = run_argument(options.directory);
   if (!opened) return refuse(opened.error());
   const auto ranks = (*opened).ranks();
-  if (ranks.empty()) {
-    return refuse(
-        {ErrorCode::not_found,
-         "no records in " + options.directory + ": is it the run directory of a monitor?"});
-  }
-  if (options.rank >= 0 && std::find(ranks.begin(), ranks.end(), options.rank) == ranks.end()) {
+  if (options.rank >= 0 && !ranks.empty() &&
+      std::find(ranks.begin(), ranks.end(), options.rank) == ranks.end()) {
     return refuse({ErrorCode::not_found,
                    "no records of rank " + std::to_string(options.rank) + " in " +
                        options.directory + ", which has " + std::to_string(ranks.size()) +
@@ -44,9 +40,7 @@ Exit run(Options options) {
   if (options.steps > 0) wanted.steps = static_cast<std::size_t>(options.steps);
   std::optional<ProgressLine> line{options.directory};
   wanted.progress = [&](double share) { line->show(share); };
-  Evidence evidence = read_evidence(*opened, wanted);
-  const auto recorded = read_run_trace(*opened, wanted.rank.value_or(ranks.front()));
-  const auto diagnosis = diagnose(evidence, recorded);
+  const auto diagnosis = diagnose_run(*opened, wanted);
   line.reset();
   if (!diagnosis) return refuse(diagnosis.error());
   std::optional<DeviceCost> cost;

@@ -5,11 +5,10 @@
 #include "../model_argument.h"
 #include "../run_argument.h"
 
-#include <flopmeter/analysis/diagnosis.h>
-#include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/catalog/published.h>
 #include <flopmeter/core/text.h>
+#include <flopmeter/report/recorded_step.h>
 #include <flopmeter/report/style.h>
 
 #include <filesystem>
@@ -109,7 +108,7 @@ Exit show_all(bool json_wanted) {
 }
 
 Exit show_run(const RunDirectory& run, bool json_wanted) {
-  auto diagnosis = diagnose(read_evidence(run));
+  auto diagnosis = diagnose_run(run);
   if (!diagnosis) return refuse(diagnosis.error());
   if (!diagnosis->published) return show_unknown("model not known", json_wanted);
   return show(*diagnosis->published, json_wanted);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -151,7 +152,8 @@ std::string world_text(const MergedRun& merged) {
   table.row({whole ? "hardware FLOPs" : "hardware FLOPs (reported ranks)",
              flops(whole ? totals.hardware_flops : totals.reported_hardware_flops)});
   table.row({"tokens", count(totals.tokens)});
-  table.row({"tokens/s", text_or_unknown(merged.world.tokens_per_second(), si)});
+  const auto rate = merged.world.tokens_per_second();
+  table.row({"tokens/s", rate ? grouped(std::llround(*rate)) : "n/a"});
   for (std::size_t i = 1; i < merged.starts.size(); ++i)
     table.row({"restart",
                merged.starts[i].stamp + " with " + std::to_string(merged.starts[i].world_size) +

@@ -69,8 +69,9 @@ std::string text_of(const RecomputedRun& run) {
   table.row({"hardware FLOPs", flops(run.stored.hardware_flops), flops(run.now.hardware_flops)});
   table.row({"MFU", ratio(run.stored.mfu), ratio(run.now.mfu)});
   table.row({"HFU", ratio(run.stored.hfu), ratio(run.now.hfu)});
-  std::string text = bold(printable(run.model)) + ", " + std::to_string(run.steps.size()) +
-                     " records; sums over the train steps:\n" + table.text();
+  std::string text = bold(printable(run.model)) + ", " + grouped(run.steps.size()) +
+                     (run.steps.size() == 1 ? " record" : " records") +
+                     "; sums over the train steps:\n" + table.text();
   if (run.without_batch > 0)
     text += "excluded, without a batch shape: " + grouped(run.without_batch) + " of the records\n";
   if (run.differing > 0) {

@@ -2,6 +2,7 @@
 #include "../command.h"
 #include "../live_terminal.h"
 
+#include <flopmeter/analysis/run_evidence.h>
 #include <flopmeter/core/text.h>
 #include <flopmeter/report/frame.h>
 #include <flopmeter/report/live_findings.h>
@@ -13,6 +14,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -34,22 +36,36 @@ double now() {
 
 std::vector<std::string> frame(const RunFollower& run,
                                const std::vector<Finding>& findings,
+                               const std::optional<StepTotals>& whole,
                                TerminalSize size) {
-  return draw_frame({run.run().metadata, run.totals(), findings, now(), run.window().size()},
+  return draw_frame({run.run().metadata, run.totals(), findings, now(), run.window().size(), whole},
                     {size.columns, size.rows},
                     colored());
 }
 
+/// All steps of the run; empty if reading what the follower skipped would take long.
+std::optional<StepTotals> whole_run(const RunFollower& follower) {
+  constexpr std::uintmax_t most_bytes = 64 << 20;  // about half a second
+  if (const auto known = follower.totals().run()) return known;
+  std::uintmax_t bytes = 0;
+  for (const RankFile& file : follower.run().files) {
+    std::error_code code;
+    const auto size = std::filesystem::file_size(file.path, code);
+    if (!code) bytes += size;
+  }
+  return bytes <= most_bytes ? read_evidence(follower.run()).totals : std::nullopt;
+}
+
 Exit print_once(const RunFollower& run) {
   std::string text;
-  for (const std::string& line : frame(run, live_findings(run), {terminal_size().columns, 0}))
+  for (const std::string& line : frame(run, live_findings(run), whole_run(run), {terminal_size().columns, 0}))
     text += line + "\n";
   return print(text);
 }
 
 Exit print_totals(const RunFollower& run) {
   const StepTotals all = run.totals().all();
-  const auto whole = run.totals().run();
+  const auto whole = whole_run(run);
   const bool any = all.steps > 0;
   return print_json([&](JsonWriter& json) {
     json.begin_object()
@@ -87,7 +103,7 @@ Exit watch(RunFollower& run, double interval) {
     LiveTerminal terminal;
     std::vector<Finding> findings = live_findings(run);
     double diagnosed = now();
-    while (terminal.show(frame(run, findings, terminal_size()))) {
+    while (terminal.show(frame(run, findings, run.totals().run(), terminal_size()))) {
       const auto event = terminal.wait(interval);
       if (event == LiveTerminal::Event::quit) break;
       if (event != LiveTerminal::Event::time) continue;

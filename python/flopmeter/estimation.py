@@ -43,7 +43,7 @@ def estimate(
     if step_time is not None and tokens_per_second is not None:
         raise ValueError("estimate: specify either step_time or tokens_per_second")
     found, longest = find_model(model)
-    sequences = [(int(n), 1) for n in seq_lens] if seq_lens is not None else [(seq_len or longest or 2048, batch)]
+    sequences = [(int(n), 1) for n in seq_lens] if seq_lens is not None else [(longest or 2048 if seq_len is None else seq_len, batch)]
     dtype = _flopmeter.dtype_name(str(dtype))
     peaks = find_peaks(device or "", peak_tflops, sparse) if device is not None or peak_tflops is not None else None
     if peaks is not None and dtype not in peaks.peaks:

@@ -61,6 +61,7 @@ def test_images_add_the_vision_tower():
         ({"model": LLAMA, "seq_lens": [3], "batch": 2}, "either seq_lens"),
         ({"model": 3}, "int has no configuration"),
         ({"model": LLAMA, "peak_tflops": -1}, "positive"),
+        ({"model": LLAMA, "seq_len": 0}, "seq_len= must be"),
     ],
 )
 def test_an_invalid_argument_is_a_clear_error(arguments, message):

@@ -104,3 +104,59 @@ def test_the_last_lines_on_the_console_have_the_findings_of_the_diagnosis(run):
     largest = json.loads(ask("diagnose", directory, "--json"))["findings"][0]
     summary = console[console.rindex("flopmeter  MFU ") :]
     assert f"flopmeter  {largest['rule']}, saves {100 * largest['share']:.1f} %: {largest['summary']}" in summary, console
+
+
+ODD_LOOP = """
+import os, signal, sys, time, torch, flopmeter
+from torch.utils.checkpoint import checkpoint
+first, last, kill = map(int, sys.argv[1:])
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 256))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+monitor = flopmeter.Monitor("logs", model=model, peak_tflops=0.05)
+for step in range(first, last):
+    with monitor.step(step=step, input_ids=torch.zeros(4, 16), attention_mask=torch.arange(16).expand(4, 16) < 11):
+        x = torch.randn(64, 256, requires_grad=True)
+        checkpoint(model, x, use_reentrant=False).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    if step % 10 == 9:
+        with monitor.phase("evaluation"), torch.no_grad():
+            model.eval()(x)
+            model.train()
+        with monitor.phase("checkpoint"):
+            torch.save(model.state_dict(), "model.pt")
+if kill:
+    time.sleep(1)  # the records are written
+    os.kill(os.getpid(), signal.SIGKILL)
+monitor.finish()
+"""
+
+
+def numbers(value, path=""):
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from numbers(each, f"{path}/{key}")
+    elif isinstance(value, list):
+        for each in value:
+            yield from numbers(each, path)
+    elif isinstance(value, (int, float)):
+        yield path, value
+
+
+def test_a_killed_and_resumed_run_with_padding_recomputation_and_evaluations_has_one_mfu(folder):
+    (folder.path / "loop.py").write_text(ODD_LOOP)
+    assert folder.run(sys.executable, "loop.py", 0, 30, 1, run_options=None)[2] == -9
+    _, console, code = folder.run(sys.executable, "loop.py", 20, 50, 0, run_options=None)
+    assert code == 0, console
+    diagnosis, report = (json.loads(ask(command, folder.logs, "--json")) for command in ("diagnose", "report"))
+    compared = json.loads(ask("compare", folder.logs, folder.logs, "--json"))["after"]
+    mfu = diagnosis["mfu"]
+    figures = [report["mfu"], report["headline"]["mfu"], compared["mfu"], *served_mfu(folder.logs)]
+    figures += [json.loads(ask("ranks", folder.logs, "--json"))["totals"]["mfu"], json.loads(ask("watch", folder.logs, "--json"))["mfu_run"]]
+    assert figures == pytest.approx([mfu] * len(figures), rel=1e-9)
+    assert diagnosis["budget"] == report["budget"] == compared["budget"]
+    shares = {line["cause"]: line["share"] for line in diagnosis["budget"]}
+    assert sum(shares.values()) == pytest.approx(1) and shares["useful"] == pytest.approx(mfu, abs=1e-6)
+    assert {"padding", "recompute"} <= shares.keys()
+    assert not [each for document in (diagnosis, report) for each in numbers(document) if each[1] < 0]

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from eras import DEVICE_WORK, ERAS, FIGURES, MATMUL_FLOPS, write
-from trace_cli import PROGRAM, trace_json
+from trace_cli import PROGRAM, run_trace, trace_json
 
 
 def microseconds(seconds):
@@ -71,6 +71,13 @@ def test_a_named_device_needs_no_bf16_peak(tmp_path):
     assert trace_json(path, "--device", "V100 SXM2 32GB")["mfu"] is not None
 
 
+def test_a_peak_of_another_dtype_than_the_matmuls_is_stated(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(write(ERAS[6]))
+    report = trace_json(path, "--peak", "312")  # of bf16; the matmuls are fp32
+    assert report["mfu"] is None and "no MFU: no fp32 peak is known for the device" in report["ranks"][0]["notes"]
+
+
 def test_two_traces_can_be_compared(tmp_path):
     for name, era in (("before", ERAS[1]), ("after", ERAS[6])):
         (tmp_path / name).write_text(write(era))
@@ -82,3 +89,22 @@ def test_two_traces_can_be_compared(tmp_path):
     )
     changes = json.loads(done.stdout)["changes"]
     assert all(abs(change["seconds_per_step_change"]) < 1e-12 for change in changes)
+
+
+def test_the_budget_sums_to_100_percent_as_printed(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(write(ERAS[6]))
+    table = run_trace(path).stdout.partition("time budget\n")[2].partition("\n\n")[0].splitlines()
+    *shares, whole = [float(line.split()[-2]) for line in table]
+    assert whole == 100.0 and sum(shares) == pytest.approx(100, abs=0.01), table
+
+
+def test_the_budget_of_ranks_is_empty_if_one_is_above_its_peak(tmp_path):
+    for rank, longer in ((0, 0), (1, 160)):  # microseconds of the last work: the step of rank 1 takes longer
+        work = list(DEVICE_WORK)
+        work[4] = (*work[4][:2], work[4][2] + longer, *work[4][3:])
+        (tmp_path / f"rank{rank}.json").write_text(write(ERAS[6], work))
+    report = trace_json(tmp_path, "--peak", "0.0001377", "--dtype", "fp32")
+    low, high = sorted(rank["mfu"] for rank in report["ranks"])
+    assert low < 1 < high and report["budget"] == []
+    assert "mfu_above_100" in [finding["rule"] for finding in report["findings"]]

@@ -18,6 +18,27 @@ std::string peak_name(const StepTotals& totals) {
   return dtype ? std::string{to_string(*dtype)} : std::string{};
 }
 
+std::string why_no_mfu(const Evidence& evidence, const StepTotals& totals) {
+  if (totals.mfu()) return {};
+  const auto& peaks = evidence.peaks.peaks;
+  const std::string device = evidence.peaks.device.empty() ? "this device" : evidence.peaks.device;
+  const auto missing = [&](const std::string& peak) {
+    return "the " + peak + " of " + device +
+           " is not known; set it (--peak, peak_tflops) or measure it with flopmeter peak";
+  };
+  if (std::none_of(peaks.begin(), peaks.end(), [](const auto& peak) { return peak.has_value(); }))
+    return missing("peak");
+  for (std::size_t i = 0; i < dtype_count; ++i) {
+    if (totals.hardware_flops_by_dtype[i] != 0 && !peaks[i])
+      return missing(std::string{to_string(static_cast<Dtype>(i))} + " peak");
+  }
+  for (auto step = evidence.steps.rbegin(); step != evidence.steps.rend(); ++step) {
+    if (step->tag == StepTag::train && !step->flops_note.empty())
+      return std::string{step->flops_note};
+  }
+  return "the FLOPs of the steps are not known";
+}
+
 /// Fills in the effect of a fix from the time that remains.
 void fill_what_if(Finding& finding, const StepTotals& totals, double total, double saved) {
   const double useful = totals.mfu().value_or(0) * total * finding.useful_factor;
@@ -169,6 +190,7 @@ Result<Diagnosis> diagnose(const Evidence& evidence) {
   diagnosis.budget = make_budget(evidence, ops);
   diagnosis.peak = peak_name(diagnosis.totals);
   diagnosis.device = evidence.peaks.device;
+  diagnosis.no_mfu = why_no_mfu(evidence, diagnosis.totals);
   if (evidence.similar) {
     PublishedQuery query = *evidence.similar;
     query.device = evidence.peaks.device;
@@ -189,6 +211,19 @@ Result<Diagnosis> diagnose(const Evidence& evidence) {
   return diagnosis;
 }
 
+std::string_view cause_of(const Finding& finding) {
+  const auto& savings = finding.savings;
+  const auto own = std::find_if(savings.begin(), savings.end(), [&](const Saving& each) {
+    return each.cause == finding.rule;
+  });
+  if (own != savings.end()) return own->cause;
+  const auto largest =
+      std::max_element(savings.begin(), savings.end(), [](const Saving& a, const Saving& b) {
+        return a.seconds < b.seconds;
+      });
+  return largest == savings.end() ? std::string_view{} : largest->cause;
+}
+
 const BudgetLine* largest_loss(const TimeBudget& budget) {
   for (const BudgetLine& line : budget.lines) {
     if (line.cause != causes::useful) return &line;
@@ -200,7 +235,7 @@ std::string verdict(const Diagnosis& diagnosis) {
   const auto mfu = diagnosis.mfu();
   std::string text = mfu ? "MFU " + percent(*mfu) +
                                (diagnosis.peak.empty() ? "" : " of the " + diagnosis.peak + " peak")
-                         : "MFU is not known";
+                         : "MFU is not known: " + diagnosis.no_mfu;
   text += published_text(diagnosis);
   if (const BudgetLine* line = largest_loss(diagnosis.budget)) {
     text += "; the largest loss is " + std::string{line->cause.text} + ": " +
@@ -214,6 +249,7 @@ void write_json(JsonWriter& json, const TimeBudget& budget) {
   for (const BudgetLine& line : budget.lines) {
     json.begin_object()
         .field("cause", line.cause.id)
+        .field("text", line.cause.text)
         .field("seconds", static_cast<double>(line.nanoseconds) / 1e9)
         .field("share", budget.share(line.cause))
         .end_object();
@@ -243,14 +279,20 @@ void write_json(JsonWriter& json,
   json.end_array();
   if (cost) {
     const double per_hour = cost->per_device_hour * cost->devices;
-    const double useful = diagnosis.mfu().value_or(0);
-    const double saved =
-        diagnosis.findings.empty() ? 0 : diagnosis.findings.front().share.value_or(0);
+    const auto part = [&](std::optional<double> share) {
+      return share ? std::optional{per_hour * *share} : std::nullopt;
+    };
+    const auto mfu = diagnosis.mfu();
+    const auto first =
+        std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(), [](const Finding& each) {
+          return each.share.has_value();
+        });
     json.key("cost")
         .begin_object()
         .field("per_hour", per_hour)
-        .field("lost_per_hour", per_hour * (1 - useful))
-        .field("saved_per_hour_by_first_recommendation", per_hour * saved)
+        .field("lost_per_hour", part(mfu && *mfu <= 1 ? std::optional{1 - *mfu} : std::nullopt))
+        .field("saved_per_hour_by_first_recommendation",
+               part(first == diagnosis.findings.end() ? std::nullopt : first->share))
         .end_object();
   }
   json.end_object();

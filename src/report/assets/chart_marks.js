@@ -41,10 +41,16 @@ const drawStarts = (timeline, starts, canvas, area, graph) => {
 
 // Evaluations, checkpoints, and other events: a tick at the bottom, in the color of its kind.
 const eventShades = {evaluation: "evaluation", checkpoint: "checkpoint", generation: "second", compile: "optimizer", profile: "other"};
-const drawEvents = (timeline, events, canvas, area, graph) => {
-  const at = xOf(timeline, graph);
+const eventPlaces = (events, at) => {
+  const kinds = new Map();  // at each place: they stand side by side
   for (const {step, kind} of events) {
     const x = Math.round(at(step));
+    kinds.set(x, (kinds.get(x) || new Set()).add(kind));
+  }
+  return [...kinds].flatMap(([x, some]) => [...some].map((kind, i) => [x + 3 * i, kind]));
+};
+const drawEvents = (timeline, events, canvas, area, graph) => {
+  for (const [x, kind] of eventPlaces(events, xOf(timeline, graph))) {
     if (x < area.x || x > area.x + area.w) continue;
     canvas.fillStyle = color(eventShades[kind] || "other");
     canvas.fillRect(x - 1, area.y + area.h - 10, 2, 10);
@@ -56,13 +62,14 @@ const laneHeight = 20;
 const lanesOf = marks => Math.max(0, ...marks.map(mark => mark.lane + 1));
 const drawMarks = (timeline, marks, canvas, area, graph) => {
   const at = xOf(timeline, graph);
-  for (const mark of marks) {
+  for (const [i, mark] of marks.entries()) {
     const left = Math.max(area.x, at(mark.first_step));
     const right = Math.max(left + 2, Math.min(area.x + area.w, at(mark.last_step)));
     if (left > area.x + area.w || at(mark.last_step) < area.x) continue;
     const y = area.y + 10 + laneHeight * mark.lane;
     canvas.fillStyle = color("low");
-    if (right - left < 0.9 * area.w) {
+    const isShaded = marks.slice(0, i).some(other => other.first_step <= mark.first_step && other.last_step >= mark.last_step);
+    if (right - left < 0.9 * area.w && !isShaded) {
       canvas.globalAlpha = 0.08;
       canvas.fillRect(left, y, right - left, area.y + area.h - y);
       canvas.globalAlpha = 1;

@@ -26,6 +26,7 @@ const onAxis = {
   "per second": value => si(value).replace(/\.0+(?=$| )/, ""),
 };
 const shown = {
+  "": value => value.toLocaleString("en-US", {maximumSignificantDigits: 4}),
   ratio: percent,
   bytes,
   seconds: duration,

@@ -28,13 +28,22 @@ const percent = ratio => {
   const size = Math.abs(ratio);
   return fixed(100 * ratio, size > 0 && size < 1e-3 ? Math.min(8, 1 - Math.floor(Math.log10(100 * size))) : 1) + " %";
 };
-// Parts of a whole; as printed they have the same sum, 100.0 % for all of them. The part at `exact` is rounded on its own.
-const percents = (parts, exact) => {
-  const tenths = parts.map((part, i) => i === exact ? Math.round(1000 * part) : Math.floor(1000 * part));
-  const byRest = parts.map((part, i) => i).filter(i => i !== exact).sort((a, b) => 1000 * parts[b] - tenths[b] - (1000 * parts[a] - tenths[a]));
-  const missing = Math.round(1000 * parts.reduce((sum, part) => sum + part, 0)) - tenths.reduce((sum, value) => sum + value, 0);
-  for (const i of byRest.slice(0, Math.max(missing, 0))) ++tenths[i];
-  return tenths.map((value, i) => i === exact ? percent(parts[i]) : fixed(value / 10, 1) + " %");
+// Parts of a whole; as printed they have the same sum, 100.0 % for all of them. The parts at `exact` are printed as percent() does, unless no other part can take what is missing.
+const percents = (parts, exact = []) => {
+  const tenths = parts.map(part => Math.round(1000 * part));
+  const changed = new Set();
+  let missing = Math.round(1000 * parts.reduce((sum, part) => sum + part, 0)) - tenths.reduce((sum, value) => sum + value, 0);
+  // Each tenth goes to the part that it brings closest to its value.
+  while (missing && parts.length) {
+    const step = Math.sign(missing);
+    const error = i => [tenths[i] + step < 0, exact.includes(i), Math.abs(tenths[i] + step - 1000 * parts[i])];
+    const less = (a, b) => { for (let k = 0; k < 3; ++k) if (a[k] !== b[k]) return a[k] < b[k]; return false; };
+    const best = parts.map((_, i) => i).reduce((one, i) => less(error(i), error(one)) ? i : one);
+    tenths[best] += step;
+    changed.add(best);
+    missing -= step;
+  }
+  return tenths.map((value, i) => exact.includes(i) && !changed.has(i) ? percent(parts[i]) : fixed(value / 10, 1) + " %");
 };
 const points = ratio => fixed(100 * ratio, 1);
 const prefixes = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];

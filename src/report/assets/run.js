@@ -32,19 +32,21 @@ const picturesOf = data => {
   return {overTime, memory: memory.length ? [{curves: memory, title: memory.length > 1 ? "Held by" : "Resident memory of the process", small: true, last: true}] : []};
 };
 
+// How many evaluations, checkpoints, and other events there are, by kind.
+const eventKeys = ({events}) => [...new Set(events.map(event => event.kind))].map(kind =>
+  h("span", {class: "event"}, h("i", {class: "key", style: {background: `var(--${eventShades[kind] || "other"})`}}), words(kind), ` (${whole(events.filter(event => event.kind === kind).length)})`));
+
 const overTimeSection = (data, starts, charts) => {
   const {timeline, marks, ranks, headline} = data;
   if (!timeline.step.length) return section("Over time", null, missing("No train step is recorded yet."));
   if (timeline.step.length < 2) return section("Over time", null, missing("Only one step is recorded."));
   const many = timeline.steps_per_bucket > 1;
-  const kinds = [...new Set(data.events.map(event => event.kind))];
   const hint = [many ? `Line: mean of ${whole(timeline.steps_per_bucket)} steps; strokes: lowest to highest; band of the step time: 5th to 95th percentile.` : null,
     ranks.count > 1 && !many ? "Line: mean of the ranks; band and strokes: lowest to highest." : null,
     marks.length ? "Red lines: where a finding held." : null, starts.length ? "Dashed: the run began again." : null];
   return h("section", {},
     h("div", {class: "bar-head"}, h("h2", {}, known(headline.mfu) ? "MFU and throughput over time" : "Throughput over time"), axisSwitch()),
-    h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all; in a chart with the focus: +, −, arrows, Escape."),
-      kinds.map(kind => h("span", {class: "event"}, h("i", {class: "key", style: {background: `var(--${eventShades[kind] || "other"})`}}), words(kind), ` (${whole(data.events.filter(event => event.kind === kind).length)})`))),
+    h("p", {class: "note"}, hint.filter(Boolean).join(" "), h("span", {class: "hint"}, " Drag to zoom, double-click to see all; in a chart with the focus: +, −, arrows, Escape."), h("span", {id: "events"}, eventKeys(data))),
     ...charts.flatMap(one => one.nodes));
 };
 
@@ -104,6 +106,8 @@ const runView = path => {
     .concat([data.timeline.steps_per_bucket, startsOf(data).length]));
   const update = data => {
     const lists = Object.values(picturesOf(data)).flat();
+    const keys = document.getElementById("events");
+    if (keys) keys.replaceChildren(...eventKeys(data));
     drawn.charts.forEach((one, i) => one.update(data.timeline, lists[i].curves, data.marks, startsOf(data), data.events));
     for (const [name, inputs, section_] of sectionsOf(data)) {
       const old = drawn.sections.get(name);

@@ -28,7 +28,7 @@ void FindingMarks::add(const StepRecord& record) {
 }
 
 void FindingMarks::settle() {
-  if (evidence_.steps.size() >= window_ / 2) evaluate();
+  if (evidence_.steps.size() >= window_ / 4) evaluate();
   // Assigning {} would keep the memory.
   evidence_.steps = std::vector<StepRecord>{};
   evidence_.profiles = std::vector<OpProfile>{};

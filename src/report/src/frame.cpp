@@ -58,7 +58,8 @@ bool slower(const RankScore& a, const RankScore& b) {
 
 std::string age_text(double seconds) {
   if (seconds < 2) return "live";
-  return "last step " + duration({std::floor(seconds)}) + " ago";
+  return "last step " +
+         (seconds < 120 ? fixed(std::floor(seconds), 0) + " s" : duration({seconds})) + " ago";
 }
 
 Lines Painter::head() const {
@@ -84,13 +85,14 @@ Lines Painter::head() const {
   std::size_t used = cells("MFU " + (mfu ? percent(*mfu) : "n/a"));
   std::vector<std::string> facts;
   if (mfu.value_or(0) > 1) facts.emplace_back("above the peak");
-  facts.push_back("last " + std::to_string(all_.steps) + " steps");
+  facts.push_back(all_.steps == 1 ? "last step"
+                                  : "last " + std::to_string(all_.steps) + " steps");
   if (const auto bound = device_bound(all_.device); !bound.empty()) facts.emplace_back(bound);
   facts.push_back("step " + grouped(all_.last_step) +
                   (run.total_steps ? " of " + grouped(*run.total_steps) : ""));
   if (const auto left = all_.remaining(run.total_steps); left && left->value > 0)
     facts.push_back("ETA " + duration(*left));
-  if (const auto whole = content_.totals.run(); whole && whole->mfu() && whole->steps > all_.steps)
+  if (const auto& whole = content_.whole; whole && whole->mfu() && whole->steps > all_.steps)
     facts.push_back("run MFU " + percent(*whole->mfu()));
   if (const auto tokens = all_.tokens_per_second()) {
     facts.push_back(grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s");
@@ -109,6 +111,23 @@ Lines Painter::head() const {
   return lines;
 }
 
+/// Without the decimals of a round number: "4 G".
+std::string rounded_si(double value) {
+  std::string text = si(value);
+  const std::size_t dot = text.find('.');
+  const std::size_t end = std::min(text.find(' '), text.size());
+  if (dot != std::string::npos && text.find_first_not_of('0', dot + 1) >= end)
+    text.erase(dot, end - dot);
+  return text;
+}
+
+std::string curve_name(const Field& field) {
+  if (field.name == "mfu") return "MFU";
+  if (field.name == "tflops_per_device") return "model FLOP/s per device";
+  if (field.name == "step_seconds") return "step time";
+  return std::string{field.help};
+}
+
 std::string tick(const Field& field, double value) {
   switch (field.unit) {
     case Unit::ratio:
@@ -118,7 +137,7 @@ std::string tick(const Field& field, double value) {
     case Unit::seconds:
       return value > 0 ? duration({value}) : "0";
     case Unit::teraflops_per_second:
-      return si(value * 1e12);
+      return value > 0 ? rounded_si(value * 1e12) + "FLOP/s" : "0";
     default:
       return si(value);
   }
@@ -158,7 +177,7 @@ Lines Painter::plot(std::size_t rows) const {
   const auto& buckets = timeline.buckets();
   const std::string first = "step " + grouped(buckets.begin()->second.first_step);
   const std::string last = grouped(buckets.rbegin()->second.last_step);
-  const std::string name = field.name == "mfu" ? "MFU" : std::string{field.help};
+  const std::string name = curve_name(field);
   std::string below(margin + 2, ' ');
   const std::size_t ends = cells(first) + cells(last);
   if (columns > ends + cells(name) + 4) {

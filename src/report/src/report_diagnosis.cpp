@@ -90,16 +90,9 @@ void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis) {
   json.key("published");
   (*diagnosis).published ? write_json(json, *(*diagnosis).published)
                          : static_cast<void>(json.null());
-  json.key("budget").begin_array();
-  for (const BudgetLine& line : budget.lines) {
-    json.begin_object()
-        .field("cause", line.cause.id)
-        .field("text", line.cause.text)
-        .field("seconds", static_cast<double>(line.nanoseconds) / 1e9)
-        .field("share", budget.share(line.cause))
-        .end_object();
-  }
-  json.end_array().key("missing_signals").begin_array();
+  json.key("budget");
+  write_json(json, budget);
+  json.key("missing_signals").begin_array();
   for (const std::string& signal : budget.missing_signals) json.value(signal);
   json.end_array().key("findings").begin_array();
   for (const Finding& finding : (*diagnosis).findings) write_json(json, finding);

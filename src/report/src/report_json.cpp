@@ -63,16 +63,10 @@ void write_run(JsonWriter& json,
   json.end_object();
 }
 
-std::optional<std::string> why_no_mfu(const StepTotals& all, const RunMetadata& about) {
+std::optional<std::string> why_no_mfu(const StepTotals& all, const Result<Diagnosis>& diagnosis) {
   if (all.mfu()) return std::nullopt;
-  if (all.steps == 0) return "No train step is recorded yet.";
-  const bool peak = std::any_of(about.peaks.peaks.begin(),
-                                about.peaks.peaks.end(),
-                                [](const auto& p) { return p.has_value(); });
-  if (!peak)
-    return "No MFU: the peak of this device is not known. Set the peak or measure it with "
-           "flopmeter peak.";
-  return "No MFU: the FLOPs of the steps are not known.";
+  if (!diagnosis) return "No train step is recorded yet.";
+  return "No MFU: " + (*diagnosis).no_mfu + ".";
 }
 
 template <class Key>
@@ -88,7 +82,8 @@ void write_counts(JsonWriter& json,
 void write_headline(JsonWriter& json,
                     const RunOverview& overview,
                     const StepTotals& all,
-                    const RunMetadata& about) {
+                    const RunMetadata& about,
+                    const Result<Diagnosis>& diagnosis) {
   const bool any = all.steps > 0;
   std::optional<double> first_unix;
   std::uint64_t dropped = 0;
@@ -100,7 +95,7 @@ void write_headline(JsonWriter& json,
   }
   for (const auto& [tag, other] : all.other_tags) tagged[tag] = other.records;
   json.key("headline").begin_object().field("mfu", all.mfu());
-  json.field("no_mfu_reason", why_no_mfu(all, about))
+  json.field("no_mfu_reason", why_no_mfu(all, diagnosis))
       .field("hfu", all.hfu())
       .field("flops_per_second_device", all.flops_per_second())
       .field("tokens_per_second", all.tokens_per_second())
@@ -227,7 +222,7 @@ std::string document(const Shown& shown, const ReportOptions& options) {
       .field("written_unix", options.written_unix)
       .field("rank", shown.rank);
   write_run(json, shown.source, shown.metadata, shown.starts);
-  write_headline(json, shown.overview, all, shown.metadata);
+  write_headline(json, shown.overview, all, shown.metadata, shown.diagnosis);
   write_timeline(json, shown.overview.timeline);
   write_events(json, shown.overview.events);
   write_phases(json, all);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <tuple>
 
 namespace flopmeter {
 namespace {
@@ -128,23 +129,38 @@ std::string padded_left(std::string_view text, std::size_t width) {
   return std::string(width - cells(fitted), ' ') + fitted;
 }
 
-std::vector<std::string> percents(std::span<const double> parts, std::optional<std::size_t> exact) {
-  std::vector<int> tenths;
-  std::vector<std::size_t> by_rest;
-  auto missing = std::lround(1000 * std::accumulate(parts.begin(), parts.end(), 0.0));
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double value = 1000 * parts[i];
-    tenths.push_back(static_cast<int>(i == exact ? std::round(value) : std::floor(value)));
-    missing -= tenths.back();
-    if (i != exact) by_rest.push_back(i);
+std::vector<std::string> percents(std::span<const double> parts,
+                                  std::span<const std::size_t> exact) {
+  const auto is_exact = [&](std::size_t i) {
+    return std::find(exact.begin(), exact.end(), i) != exact.end();
+  };
+  std::vector<long> tenths;
+  for (const double part : parts) tenths.push_back(std::lround(1000 * part));
+  long missing = std::lround(1000 * std::accumulate(parts.begin(), parts.end(), 0.0)) -
+                 std::accumulate(tenths.begin(), tenths.end(), 0L);
+  // Each tenth goes to the part that it brings closest to its value.
+  while (missing != 0 && !parts.empty()) {
+    const long step = missing > 0 ? 1 : -1;
+    const auto error = [&](std::size_t i) {
+      const bool possible = tenths[i] + step >= 0;
+      return std::tuple{!possible,
+                        is_exact(i),
+                        std::abs(static_cast<double>(tenths[i] + step) - 1000 * parts[i])};
+    };
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      if (error(i) < error(best)) best = i;
+    }
+    tenths[best] += step;
+    missing -= step;
   }
-  const auto rest = [&](std::size_t i) { return 1000 * parts[i] - tenths[i]; };
-  std::stable_sort(
-      by_rest.begin(), by_rest.end(), [&](auto a, auto b) { return rest(a) > rest(b); });
-  for (std::size_t i = 0; i < by_rest.size() && missing > 0; ++i, --missing) ++tenths[by_rest[i]];
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    texts.push_back(i == exact ? percent(parts[i]) : fixed(tenths[i] / 10.0, 1) + " %");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool changed = tenths[i] != std::lround(1000 * parts[i]);
+    texts.push_back(is_exact(i) && !changed
+                        ? percent(parts[i])
+                        : fixed(static_cast<double>(tenths[i]) / 10, 1) + " %");
+  }
   return texts;
 }
 

@@ -30,16 +30,10 @@ std::string mfu_then_text(const Finding& finding) {
          (finding.peak.empty() ? "" : " of the " + finding.peak + " peak");
 }
 
-/// The number of the first finding that saves most of its time from this cause; "" if none does.
+/// The number of the first finding about this cause; "" if there is none.
 std::string finding_number(const Diagnosis& diagnosis, const Cause& cause) {
   for (std::size_t i = 0; i < diagnosis.findings.size(); ++i) {
-    const auto& savings = diagnosis.findings[i].savings;
-    const auto largest =
-        std::max_element(savings.begin(), savings.end(), [](const Saving& a, const Saving& b) {
-          return a.seconds < b.seconds;
-        });
-    if (largest != savings.end() && largest->cause == cause.id)
-      return "[" + std::to_string(i + 1) + "]";
+    if (cause_of(diagnosis.findings[i]) == cause.id) return "[" + std::to_string(i + 1) + "]";
   }
   return cause == causes::useful ? "= MFU" : "";
 }
@@ -52,11 +46,13 @@ struct BudgetRow {
   std::string name;
   double seconds = 0;
   std::string note;
+  bool named = false;  ///< its share is stated elsewhere, too
 };
 
 /// Causes that took time, largest first; the small ones share the last row.
 std::vector<BudgetRow> budget_rows(const Diagnosis& diagnosis) {
   const TimeBudget& budget = diagnosis.budget;
+  const BudgetLine* loss = largest_loss(budget);
   std::vector<BudgetRow> rows;
   double small = 0;
   std::size_t folded = 0;
@@ -67,21 +63,22 @@ std::vector<BudgetRow> budget_rows(const Diagnosis& diagnosis) {
       ++folded;
       continue;
     }
-    rows.push_back({std::string{line.cause.text}, seconds, finding_number(diagnosis, line.cause)});
+    const std::string note = finding_number(diagnosis, line.cause);
+    rows.push_back({std::string{line.cause.text}, seconds, note, &line == loss || !note.empty()});
   }
   if (folded > 0) rows.push_back({folded_name(folded), small, ""});
   return rows;
 }
 
-/// The share of useful math is printed like MFU.
+/// A share that MFU, the verdict, or a finding states is printed as it is there.
 std::vector<std::string> shares_text(const std::vector<BudgetRow>& rows, double total) {
   std::vector<double> shares;
-  std::optional<std::size_t> useful;
+  std::vector<std::size_t> named;
   for (const BudgetRow& row : rows) {
-    if (row.name == causes::useful.text) useful = shares.size();
+    if (row.named) named.push_back(shares.size());
     shares.push_back(row.seconds / total);
   }
-  return percents(shares, useful);
+  return percents(shares, named);
 }
 
 std::string budget_table(const Diagnosis& diagnosis) {
@@ -155,7 +152,7 @@ std::string findings_text(const Diagnosis& diagnosis) {
 std::string cost_text(const Diagnosis& diagnosis, const DeviceCost& cost) {
   const double per_hour = cost.per_device_hour * cost.devices;
   std::string text = "the run costs " + fixed(per_hour, 2) + " per hour";
-  if (const auto mfu = diagnosis.mfu())
+  if (const auto mfu = diagnosis.mfu(); mfu && *mfu <= 1)
     text += ", of which " + fixed(per_hour * (1 - *mfu), 2) + " buy no useful work";
   for (const Finding& finding : diagnosis.findings) {
     if (!finding.share) continue;
@@ -176,13 +173,10 @@ std::string published_sources(const Diagnosis& diagnosis) {
   return paragraph(dim("Sources: "), dim(list));
 }
 
-/// Whether the fix saves time of the largest loss, which the verdict names.
+/// Whether the finding is about the largest loss, which the verdict names.
 bool explains_verdict(const Diagnosis& diagnosis, const Finding& finding) {
   const BudgetLine* loss = largest_loss(diagnosis.budget);
-  if (loss == nullptr || finding.savings.empty()) return true;
-  return std::any_of(finding.savings.begin(), finding.savings.end(), [&](const Saving& saving) {
-    return saving.cause == loss->cause.id;
-  });
+  return loss == nullptr || finding.savings.empty() || cause_of(finding) == loss->cause.id;
 }
 
 /// Verdict, reason, and next step: what a reader needs if they read three lines.
@@ -194,13 +188,13 @@ std::string head_text(const Diagnosis& diagnosis) {
     const Finding& first = diagnosis.findings.front();
     const bool explains = explains_verdict(diagnosis, first);
     text += paragraph(bold(explains ? "Why: " : "Largest fix: "), printable(first.summary));
-    const std::string faster = faster_text(first.speedup);
-    text +=
-        paragraph(bold("Next: "),
-                  printable(first.recommendation) +
-                      (faster.empty() ? "" : " (" + faster + ", " + mfu_then_text(first) + ")"));
+    std::string then = faster_text(first.speedup);
+    if (const std::string mfu = mfu_then_text(first); !mfu.empty()) then += ", " + mfu;
+    text += paragraph(bold("Next: "),
+                      printable(first.recommendation) + (then.empty() ? "" : " (" + then + ")"));
   }
-  std::string facts = grouped(diagnosis.totals.steps) + " train steps";
+  std::string facts =
+      grouped(diagnosis.totals.steps) + (diagnosis.totals.steps == 1 ? " train step" : " train steps");
   if (!diagnosis.device.empty()) facts = printable(diagnosis.device) + ", " + facts;
   if (const auto tokens = diagnosis.totals.tokens_per_second())
     facts += ", " + grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s";

@@ -42,7 +42,8 @@ class Frame : public testing::Test {
   }
 
   [[nodiscard]] std::vector<std::string> draw(FrameSize size, bool color = false) const {
-    return draw_frame({run_, totals_, findings_, 1'700'000'021, 160}, size, color);
+    return draw_frame(
+        {run_, totals_, findings_, 1'700'000'021, 160, totals_.run()}, size, color);
   }
 
   RunMetadata run_;
@@ -187,6 +188,17 @@ TEST_F(Frame, without_mfu_plots_what_there_is) {
   for (const std::string& line : draw({80, 0})) text += line + "\n";
   EXPECT_THAT(text, HasSubstr("MFU n/a"));
   EXPECT_THAT(text, HasSubstr("tokens per second"));
+}
+
+TEST_F(Frame, ticks_of_a_rate_have_its_unit) {
+  StepRecord record = sample_step(1);
+  record.mfu = record.hfu = std::nullopt;
+  totals_.add(record);
+  const auto lines = draw({100, 0});
+  EXPECT_THAT(lines[1], HasSubstr("MFU n/a  last step  step 1"));
+  EXPECT_THAT(lines[3], HasSubstr("150 TFLOP/s ┤"));
+  EXPECT_THAT(lines[0], HasSubstr("last step 20 s ago"));
+  EXPECT_THAT(lines[12], HasSubstr("model FLOP/s per device"));
 }
 
 TEST(BraillePlot, a_single_low_step_is_seen) {

@@ -68,6 +68,14 @@ TEST_F(Report, names_the_slow_rank) {
   for (const Json& row : page["ranks"]["rows"]) EXPECT_EQ(row["slow"], row["rank"] == 3);
 }
 
+TEST_F(Report, a_finding_that_holds_to_the_end_is_marked_to_the_end) {
+  write(1, 27);
+  const Json page = report();
+  ASSERT_FALSE(page["marks"].empty());
+  EXPECT_EQ(page["marks"][0]["first_step"], 1);
+  EXPECT_EQ(page["marks"][0]["last_step"], 27);
+}
+
 TEST_F(Report, unknown_values_are_null) {
   StepRecord record;
   record.step_seconds = {0.1};

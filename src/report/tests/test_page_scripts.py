@@ -22,7 +22,10 @@ def page(browser, flopmeter, tmp_path_factory):
     ("percent(0)", "0.0 %"),
     ("percent(0.000012)", "0.0012 %"),
     ("percents([1 / 3, 1 / 3, 1 / 3])", ["33.4 %", "33.3 %", "33.3 %"]),
-    ("percents([0.5006, 0.1634, 0.336], 1)", ["50.1 %", "16.3 %", "33.6 %"]),
+    ("percents([0.5006, 0.1634, 0.336], [1])", ["50.1 %", "16.3 %", "33.6 %"]),
+    ("percents([0.68152, 0.25952, 0.04996, 0.009], [0, 1])", ["68.2 %", "26.0 %", "4.9 %", "0.9 %"]),
+    ("causeOf({rule: 'padding', savings: {busy_machine: 3, padding: 1}})", "padding"),
+    ("causeOf({rule: 'no_mixed_precision', savings: {optimizer: 1, matmul_inefficiency: 2}})", "matmul_inefficiency"),
     ("percents([0.2504, 0.25])", ["25.0 %", "25.0 %"]),
     ("si(1234567)", "1.23 M"),
     ("si(12)", "12"),
@@ -37,6 +40,9 @@ def page(browser, flopmeter, tmp_path_factory):
     ("ago(0, 75)", "1 min 15 s ago"),
     ("ago(0, 864000)", "1 Jan 1970"),
     ("median([3, 1, 2])", 2),
+    ("eventPlaces([{step: 4, kind: 'a'}, {step: 4, kind: 'b'}, {step: 4, kind: 'a'}, {step: 9, kind: 'b'}], step => 10 * step)", [[40, "a"], [43, "b"], [90, "b"]]),
+    ("shown[''](0.059563)", "0.05956"),
+    ("eventKeys({events: [{kind: 'evaluation'}, {kind: 'evaluation'}]}).map(key => key.textContent)", ["evaluation (2)"]),
     ("onAxis.ratio(0.015)", "1.5 %"),
 ])
 def test_numbers_and_text(page, expression, value):

@@ -152,16 +152,18 @@ def test_page_follows_a_run_and_comes_back_after_a_restart_of_the_server(browser
     start = time.time()
     synthetic_runs.write_stream(synthetic_runs.stream(directory), (synthetic_runs.noisy(step, start=start) for step in range(20)))
 
-    def append(step):
+    def append(step, **more):
         with open(synthetic_runs.stream(directory), "a") as file:
-            file.write(json.dumps(synthetic_runs.noisy(step, start=start)) + "\n")
+            file.write(json.dumps(synthetic_runs.noisy(step, start=start, **more)) + "\n")
 
     with Server(program, tmp_path) as server:
         page = open_page(browser, server, f"#/run/{server.runs()['live']['id']}")
         page.wait("view.data && view.data.headline.last_step === 19")
         page.evaluate("window.same = charts[0].graph, document.querySelector('summary') && document.querySelector('summary').focus()")
+        append(19, tag="evaluation")
         append(20)
         page.wait("view.data.headline.last_step === 20")
+        assert page.evaluate("document.getElementById('events').textContent") == "evaluation (1)"
         assert page.evaluate("charts[0].graph === same && charts[0].graph.numRows()") == 21  # updated in place
         port = server.port
     try:

@@ -132,6 +132,15 @@ def test_json_has_the_latest_figures(flopmeter, directory):
     assert figures["mfu"] == pytest.approx(0.43, abs=0.05)
 
 
+def test_the_mfu_of_a_resumed_run_covers_all_starts(flopmeter, tmp_path):
+    synthetic_runs.describe(tmp_path)
+    for stamp, steps in (("20231114_221320", range(100)), ("20231115_080000", range(80, 200))):
+        synthetic_runs.write_stream(synthetic_runs.stream(tmp_path, stamp=stamp), (synthetic_runs.noisy(step) for step in steps))
+    mfu = json.loads(flopmeter("diagnose", tmp_path, "--json").stdout)["mfu"]
+    assert json.loads(flopmeter("watch", tmp_path, "--json").stdout)["mfu_run"] == mfu
+    assert f"run MFU {100 * mfu:.1f} %" in flopmeter("watch", tmp_path, "--once").stdout
+
+
 def test_a_path_that_is_not_a_run_directory_is_one_line(flopmeter):
     done = flopmeter("watch", "/nowhere/at/all", check=False)
     assert done.returncode == 1

@@ -168,6 +168,13 @@ Result<RunDirectory> open_run(const std::string& path) {
   if (metadata.error().code == ErrorCode::unsupported)
     return outdated(path, metadata.error().message);
   if (run.files.empty()) {
+    // A start without a training step has a folder, but no files.
+    if (fs::path{path}.filename() == "latest" && fs::is_symlink(path, code)) {
+      const std::string others = runs_below(fs::path{path}.parent_path().string());
+      return Error{ErrorCode::not_found,
+                   "the latest start, " + printable(fs::canonical(path, code).string()) +
+                       ", has no records" + (others.empty() ? "" : "; name a run: " + others)};
+    }
     const std::string below = runs_below(path);
     return Error{
         ErrorCode::not_found,

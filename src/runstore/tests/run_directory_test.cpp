@@ -139,6 +139,12 @@ TEST(OpenRun, states_what_is_missing) {
       open_run(directory.path()).error().message,
       HasSubstr("runs below it: " + directory.path() + "/fast, " + directory.path() + "/slow"));
   EXPECT_EQ(open_run(directory.path() + "/none").error().code, ErrorCode::not_found);
+  std::filesystem::create_directories(directory.path() + "/empty");
+  std::filesystem::create_directory_symlink("empty", directory.path() + "/latest");
+  const auto latest = open_run(directory.path() + "/latest");
+  EXPECT_EQ(latest.error().code, ErrorCode::not_found);
+  EXPECT_THAT(latest.error().message,
+              HasSubstr("/empty, has no records; name a run: " + directory.path() + "/fast"));
   append_file(directory.path() + "/run.json", "{\"run_id\": ");
   EXPECT_FALSE(open_run(directory.path())) << "damaged, and no streams";
   append_file(directory.path() + "/records_20240128_103000.rank0.jsonl", "");

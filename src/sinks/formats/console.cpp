@@ -108,12 +108,16 @@ class ConsoleSink final : public Sink {
               peaks.source.substr(0, std::min(peaks.source.find(" ["), peaks.source.find(" ("))) +
               ")";
     }
+    if (run_.world_size() > 1)
+      text += " | rank " + std::to_string(record.rank) + " of " + std::to_string(run_.world_size());
     return text + (has_records() ? " | records in " : " | no records: cannot write to ") +
            run_.directory;
   }
 
   [[nodiscard]] std::string summary_text() const {
-    std::string text = "MFU " + mfu_text(totals_.mfu(), last_) + " | " + grouped(totals_.steps) +
+    std::string text = "MFU " + mfu_text(totals_.mfu(), last_) + " | " +
+                       (run_.world_size() > 1 ? "rank " + std::to_string(last_.rank) + " | " : "") +
+                       grouped(totals_.steps) +
                        (totals_.steps == 1 ? " step in " : " steps in ") +
                        duration({totals_.seconds});
     if (const auto rate = totals_.flops_per_second()) text += " | " + si(*rate) + "FLOP/s";

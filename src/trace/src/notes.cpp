@@ -116,7 +116,7 @@ void note_mfu(const Trace& trace, DeviceReport& report) {
         *dtype == Dtype::other
             ? "no MFU: neither the trace nor its kernels' names state the dtype of some matmuls"
             : "no MFU: no " + std::string{to_string(*dtype)} + " peak is known for " +
-                  report.peaks->device);
+                  (report.peaks->device.empty() ? "the device" : report.peaks->device));
   } else if (report.mfu && !report.formula && !report.unsupported.empty()) {
     TraceNs unsupported = 0;
     for (const UnsupportedOp& op : report.unsupported) unsupported += op.time;

@@ -22,6 +22,7 @@ struct Diagnosis {
   std::optional<Finding> together;  ///< what-if of all findings, if there are two or more
   std::string peak;                 ///< dtype of the peak that MFU is measured against
   std::string device;
+  std::string no_mfu;  ///< why MFU is not known: "the fp64 peak of TPU v5e is not known"; else empty
   std::optional<PublishedComparison> published;  ///< empty: the model is not known
 
   [[nodiscard]] std::optional<double> mfu() const { return totals.mfu(); }
@@ -29,6 +30,10 @@ struct Diagnosis {
 
 /// An error if there is no train step.
 Result<Diagnosis> diagnose(const Evidence& evidence);
+
+/// The cause that a finding is about: its rule's, else the one that it saves most of; empty if it
+/// saves nothing.
+std::string_view cause_of(const Finding& finding);
 
 /// The largest cause other than `useful`; null if there is none.
 const BudgetLine* largest_loss(const TimeBudget& budget);
@@ -48,7 +53,7 @@ void write_json(JsonWriter& json,
                 const Diagnosis& diagnosis,
                 const std::optional<DeviceCost>& cost = std::nullopt);
 
-/// The budget as an array of {cause, seconds, share}.
+/// The budget as an array of {cause, text, seconds, share}.
 void write_json(JsonWriter& json, const TimeBudget& budget);
 
 /// One cause in two runs.

@@ -9,6 +9,7 @@
 #include <flopmeter/runstore/run_directory.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct FrameContent {
   const std::vector<Finding>& findings;  ///< largest first
   double now_unix = 0;
   std::size_t finding_steps = 0;  ///< newest records that the findings are of; 0: not known
+  std::optional<StepTotals> whole{};  ///< all steps of the run; empty: not known
 };
 
 /// Lines of at most `columns` cells, at most `rows` of them.

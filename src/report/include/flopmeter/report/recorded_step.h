@@ -4,6 +4,8 @@
 #pragma once
 
 #include <flopmeter/analysis/diagnosis.h>
+#include <flopmeter/analysis/run_evidence.h>
+#include <flopmeter/runstore/run_directory.h>
 #include <flopmeter/trace/run_trace.h>
 
 #include <optional>
@@ -13,5 +15,8 @@ namespace flopmeter {
 /// Adds the operator profile of the recorded step, if any, to the evidence, and to the diagnosis
 /// the findings that only a trace can prove.
 Result<Diagnosis> diagnose(Evidence& evidence, const std::optional<DeviceReport>& recorded);
+
+/// The diagnosis of a stored run, as every command shows it.
+Result<Diagnosis> diagnose_run(const RunDirectory& run, const EvidenceOptions& options = {});
 
 }  // namespace flopmeter

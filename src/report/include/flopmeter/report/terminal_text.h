@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,9 +25,9 @@ std::string padded(std::string_view text, std::size_t width);
 std::string padded_left(std::string_view text, std::size_t width);
 
 /// Parts of a whole as percent; as printed they have the same sum, "100.0 %" for all of them.  The
-/// parts with the largest rest are rounded up.  The part at `exact` is printed as percent() does.
+/// parts at `exact` are printed as percent() does, unless no other part can take what is missing.
 std::vector<std::string> percents(std::span<const double> parts,
-                                  std::optional<std::size_t> exact = std::nullopt);
+                                  std::span<const std::size_t> exact = {});
 
 /// `share` (0 to 1) of a bar `width` cells wide.
 std::string block_bar(double share, std::size_t width);
