@@ -183,8 +183,7 @@ std::string budget_table(const TimeBudget& budget) {
   Table table{"lrr"};
   for (std::size_t i = 0; i < budget.lines.size(); ++i) {
     const BudgetLine& line = budget.lines[i];
-    table.row(
-        {std::string{line.cause.text}, duration(seconds(line.nanoseconds)), shares[i]});
+    table.row({std::string{line.cause.text}, duration(seconds(line.nanoseconds)), shares[i]});
   }
   table.row({dim("all steps"), dim(duration(seconds(budget.total))), dim("100.0 %")});
   return "time budget\n" + table.text() + "\n";

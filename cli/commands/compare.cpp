@@ -31,20 +31,31 @@ Result<Diagnosis> diagnosis_of(const std::string& directory) {
   return diagnose_run(*opened);
 }
 
-/// One run with its budget.
+/// One run with its budget per step and per token.
 void write_run(JsonWriter& json, std::string_view name, const Diagnosis& diagnosis) {
   const StepTotals& totals = diagnosis.totals;
+  const auto steps = static_cast<double>(totals.steps);
+  const auto tokens = static_cast<double>(totals.tokens.amount);
   json.key(name)
       .begin_object()
       .field("mfu", diagnosis.mfu())
       .field("peak", diagnosis.peak)
       .field("steps", totals.steps)
       .field("step_seconds", totals.step_seconds())
-      .field("tokens", totals.tokens.seconds > 0 ? std::optional{totals.tokens.amount} : std::nullopt)
+      .field("tokens",
+             totals.tokens.seconds > 0 ? std::optional{totals.tokens.amount} : std::nullopt)
       .field("tokens_per_second", totals.tokens_per_second());
-  json.key("budget");
-  write_json(json, diagnosis.budget);
-  json.end_object();
+  json.key("budget").begin_array();
+  for (const BudgetLine& line : diagnosis.budget.lines) {
+    const double seconds = diagnosis.budget.seconds(line.cause);
+    json.begin_object()
+        .field("cause", line.cause.id)
+        .field("seconds_per_step", seconds / steps)
+        .field("seconds_per_token", tokens > 0 ? std::optional{seconds / tokens} : std::nullopt)
+        .field("share", diagnosis.budget.share(line.cause))
+        .end_object();
+  }
+  json.end_array().end_object();
 }
 
 Exit run(const Options& options) {

@@ -58,7 +58,8 @@ std::optional<StepTotals> whole_run(const RunFollower& follower) {
 
 Exit print_once(const RunFollower& run) {
   std::string text;
-  for (const std::string& line : frame(run, live_findings(run), whole_run(run), {terminal_size().columns, 0}))
+  for (const std::string& line :
+       frame(run, live_findings(run), whole_run(run), {terminal_size().columns, 0}))
     text += line + "\n";
   return print(text);
 }

@@ -249,7 +249,6 @@ void write_json(JsonWriter& json, const TimeBudget& budget) {
   for (const BudgetLine& line : budget.lines) {
     json.begin_object()
         .field("cause", line.cause.id)
-        .field("text", line.cause.text)
         .field("seconds", static_cast<double>(line.nanoseconds) / 1e9)
         .field("share", budget.share(line.cause))
         .end_object();
@@ -283,10 +282,9 @@ void write_json(JsonWriter& json,
       return share ? std::optional{per_hour * *share} : std::nullopt;
     };
     const auto mfu = diagnosis.mfu();
-    const auto first =
-        std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(), [](const Finding& each) {
-          return each.share.has_value();
-        });
+    const auto first = std::find_if(diagnosis.findings.begin(),
+                                    diagnosis.findings.end(),
+                                    [](const Finding& each) { return each.share.has_value(); });
     json.key("cost")
         .begin_object()
         .field("per_hour", per_hour)

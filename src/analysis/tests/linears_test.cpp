@@ -79,7 +79,7 @@ TEST_F(Linears, with_more_rows_reach_the_rate_measured_for_them) {
 }
 
 TEST_F(Linears, with_weights_in_the_cache_do_not_exceed_the_rate_measured_for_them) {
-  Evidence window = of_two_sizes(1e12);          // that of the line
+  Evidence window = of_two_sizes(1e12);         // that of the line
   window.peaks.memory_bytes_per_second = 50e6;  // would take longer than the products
   look_at(std::move(window));
   EXPECT_NEAR(saved_by_rows(context_, 8), 6 * 30e-6 * 7 / 8, 1e-12);

@@ -77,7 +77,7 @@ const budgetsSection = (documents, labels) => {
     const line = (data.budget || []).find(one => one.cause === cause);
     return line ? line.seconds / amounts(data) : 0;
   };
-  const names = new Map(usable.flatMap(({budget}) => budget.map(({cause, text: name}) => [cause, name])));
+  const names = new Map(usable.flatMap(({cause_texts}) => Object.entries(cause_texts)));
   const total = data => (data.budget || []).reduce((sum, line) => sum + line.seconds, 0) / amounts(data);
   const longest = Math.max(...usable.map(total));
   const causes = [...names.keys()].sort((a, b) => Math.max(...usable.map(data => mean(data, b))) - Math.max(...usable.map(data => mean(data, a))));
@@ -89,7 +89,7 @@ const budgetsSection = (documents, labels) => {
   return section("Where the time goes", `Mean time per ${amount} by cause. All bars have the same scale: a shorter bar is a faster run.`,
     documents.map((data, i) => h("div", {class: "budget-row"}, h("span", {}, labels[i]),
       h("div", {class: "stack", role: "img", "aria-label": "time by cause, " + visible(labels[i])}, (data.budget || []).map(line =>
-        h("span", {title: `${line.text} ${duration(line.seconds / amounts(data))} per ${amount}, ${percent(line.share)}`, style: {flex: line.seconds / amounts(data) / longest + " 1 0", background: `var(--${shadeOf(line.cause)})`}})),
+        h("span", {title: `${names.get(line.cause)} ${duration(line.seconds / amounts(data))} per ${amount}, ${percent(line.share)}`, style: {flex: line.seconds / amounts(data) / longest + " 1 0", background: `var(--${shadeOf(line.cause)})`}})),
         h("span", {style: {flex: 1 - total(data) / longest + " 1 0", background: "transparent"}})),
       h("span", {class: "num"}, duration(total(data))))),
     table([["cause", "side"], ...labels.map(label => [label, "r"])], causes.map(cause => ({cells: [h("span", {}, h("i", {class: "key", style: {background: `var(--${shadeOf(cause)})`}}), names.get(cause)), ...documents.map(data => cell(data, cause))]}))));

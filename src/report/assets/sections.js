@@ -44,7 +44,7 @@ const withFixes = (budget, what_ifs) => {
 const causeOf = ({rule, savings}) => rule in savings ? rule : Object.keys(savings).sort((a, b) => savings[b] - savings[a])[0];
 const budgetSection = data => {
   const title = "Where the time went";
-  const {budget, headline, findings, what_ifs, missing_signals, diagnosis_missing, peak} = data;
+  const {budget, cause_texts, headline, findings, what_ifs, missing_signals, diagnosis_missing, peak} = data;
   if (!budget) return section(title, null, missing(diagnosis_missing));
   if (!budget.length) return section(title, null, missing("No budget: MFU is above 100 %. See the findings."));
   const total = budget.reduce((sum, line) => sum + line.seconds, 0);
@@ -52,7 +52,7 @@ const budgetSection = data => {
   const named = ["useful", (budget.find(line => line.cause !== "useful") || {}).cause, ...what_ifs.map(causeOf)];
   const shares = percents(budget.map(line => line.share), budget.flatMap((line, i) => named.includes(line.cause) ? [i] : []));
   const useful = (budget.find(line => line.cause === "useful") || {seconds: 0}).seconds;
-  const parts = budget.map((line, i) => h("span", {title: `${line.text} ${shares[i]}, ${duration(line.seconds)}`, style: {flex: line.share + " 1 0", background: `var(--${shadeOf(line.cause)})`}}));
+  const parts = budget.map((line, i) => h("span", {title: `${cause_texts[line.cause]} ${shares[i]}, ${duration(line.seconds)}`, style: {flex: line.share + " 1 0", background: `var(--${shadeOf(line.cause)})`}}));
   const rest = h("span", {title: "saved", style: {flex: "0 1 0", background: "transparent"}});
   const result = h("p", {class: "note after"});
   const chosen = new Set(kept("fix").split(",").map(rule => findings.findIndex(finding => finding.rule === rule)).filter(i => i >= 0));
@@ -77,7 +77,7 @@ const budgetSection = data => {
   return section(title, `All train steps, ${duration(total)}. Every nanosecond belongs to one cause; the share of useful math is MFU.`,
     h("div", {class: "stack", role: "img", "aria-label": "time by cause"}, parts, rest),
     switches.length ? h("p", {class: "note"}, "What if: ", switches) : null, result,
-    h("div", {class: "rows"}, budget.flatMap((line, i) => barRow(line.text, line.share / budget[0].share, shadeOf(line.cause),
+    h("div", {class: "rows"}, budget.flatMap((line, i) => barRow(cause_texts[line.cause], line.share / budget[0].share, shadeOf(line.cause),
       [shares[i], duration(line.seconds / headline.train_steps) + " per step"], {help: line.cause, key: true}))),
     missing_signals.length ? h("details", {}, h("summary", {}, "What was not measured"), missing_signals.map(signal => h("p", {class: "note"}, signal))) : null);
 };

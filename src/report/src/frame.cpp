@@ -85,8 +85,7 @@ Lines Painter::head() const {
   std::size_t used = cells("MFU " + (mfu ? percent(*mfu) : "n/a"));
   std::vector<std::string> facts;
   if (mfu.value_or(0) > 1) facts.emplace_back("above the peak");
-  facts.push_back(all_.steps == 1 ? "last step"
-                                  : "last " + std::to_string(all_.steps) + " steps");
+  facts.push_back(all_.steps == 1 ? "last step" : "last " + std::to_string(all_.steps) + " steps");
   if (const auto bound = device_bound(all_.device); !bound.empty()) facts.emplace_back(bound);
   facts.push_back("step " + grouped(all_.last_step) +
                   (run.total_steps ? " of " + grouped(*run.total_steps) : ""));

@@ -18,8 +18,7 @@ Result<Diagnosis> diagnose_run(const RunDirectory& run, const EvidenceOptions& o
     return Error{ErrorCode::not_found,
                  run.path + ": no records; is it the run directory of a monitor?"};
   Evidence evidence = read_evidence(run, options);
-  auto diagnosis =
-      diagnose(evidence, read_run_trace(run, options.rank.value_or(ranks.front())));
+  auto diagnosis = diagnose(evidence, read_run_trace(run, options.rank.value_or(ranks.front())));
   if (!diagnosis) return Error{diagnosis.error().code, run.path + ": " + diagnosis.error().message};
   return diagnosis;
 }

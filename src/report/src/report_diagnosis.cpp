@@ -92,7 +92,9 @@ void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis) {
                          : static_cast<void>(json.null());
   json.key("budget");
   write_json(json, budget);
-  json.key("missing_signals").begin_array();
+  json.key("cause_texts").begin_object();
+  for (const BudgetLine& line : budget.lines) json.field(line.cause.id, line.cause.text);
+  json.end_object().key("missing_signals").begin_array();
   for (const std::string& signal : budget.missing_signals) json.value(signal);
   json.end_array().key("findings").begin_array();
   for (const Finding& finding : (*diagnosis).findings) write_json(json, finding);

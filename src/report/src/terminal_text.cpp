@@ -157,9 +157,8 @@ std::vector<std::string> percents(std::span<const double> parts,
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const bool changed = tenths[i] != std::lround(1000 * parts[i]);
-    texts.push_back(is_exact(i) && !changed
-                        ? percent(parts[i])
-                        : fixed(static_cast<double>(tenths[i]) / 10, 1) + " %");
+    texts.push_back(is_exact(i) && !changed ? percent(parts[i])
+                                            : fixed(static_cast<double>(tenths[i]) / 10, 1) + " %");
   }
   return texts;
 }

@@ -193,8 +193,8 @@ std::string head_text(const Diagnosis& diagnosis) {
     text += paragraph(bold("Next: "),
                       printable(first.recommendation) + (then.empty() ? "" : " (" + then + ")"));
   }
-  std::string facts =
-      grouped(diagnosis.totals.steps) + (diagnosis.totals.steps == 1 ? " train step" : " train steps");
+  std::string facts = grouped(diagnosis.totals.steps) +
+                      (diagnosis.totals.steps == 1 ? " train step" : " train steps");
   if (!diagnosis.device.empty()) facts = printable(diagnosis.device) + ", " + facts;
   if (const auto tokens = diagnosis.totals.tokens_per_second())
     facts += ", " + grouped(static_cast<WideInt>(std::llround(*tokens))) + " tokens/s";

@@ -42,8 +42,7 @@ class Frame : public testing::Test {
   }
 
   [[nodiscard]] std::vector<std::string> draw(FrameSize size, bool color = false) const {
-    return draw_frame(
-        {run_, totals_, findings_, 1'700'000'021, 160, totals_.run()}, size, color);
+    return draw_frame({run_, totals_, findings_, 1'700'000'021, 160, totals_.run()}, size, color);
   }
 
   RunMetadata run_;

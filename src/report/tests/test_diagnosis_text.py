@@ -53,11 +53,13 @@ def test_a_budget_row_has_the_number_of_its_finding(flopmeter, tmp_path):
     assert number in next(line for line in budget if "work on padding" in line)
 
 
-def test_all_commands_write_the_budget_in_one_form(flopmeter, starved):
+def test_all_commands_write_one_budget(flopmeter, starved):
     budget = json.loads(flopmeter("diagnose", starved, "--json").stdout)["budget"]
-    assert all(set(line) == {"cause", "text", "seconds", "share"} for line in budget)
+    assert all(set(line) == {"cause", "seconds", "share"} for line in budget)
     assert json.loads(flopmeter("report", starved, "--json").stdout)["budget"] == budget
-    assert json.loads(flopmeter("compare", starved, starved, "--json").stdout)["before"]["budget"] == budget
+    before = json.loads(flopmeter("compare", starved, starved, "--json").stdout)["before"]
+    per_step = [line["seconds_per_step"] * before["steps"] for line in before["budget"]]
+    assert per_step == pytest.approx([line["seconds"] for line in budget])
 
 
 def test_comparison_lines_up(flopmeter, starved):

@@ -117,8 +117,7 @@ class ConsoleSink final : public Sink {
   [[nodiscard]] std::string summary_text() const {
     std::string text = "MFU " + mfu_text(totals_.mfu(), last_) + " | " +
                        (run_.world_size() > 1 ? "rank " + std::to_string(last_.rank) + " | " : "") +
-                       grouped(totals_.steps) +
-                       (totals_.steps == 1 ? " step in " : " steps in ") +
+                       grouped(totals_.steps) + (totals_.steps == 1 ? " step in " : " steps in ") +
                        duration({totals_.seconds});
     if (const auto rate = totals_.flops_per_second()) text += " | " + si(*rate) + "FLOP/s";
     if (const auto rate = totals_.tokens_per_second())

@@ -22,7 +22,8 @@ struct Diagnosis {
   std::optional<Finding> together;  ///< what-if of all findings, if there are two or more
   std::string peak;                 ///< dtype of the peak that MFU is measured against
   std::string device;
-  std::string no_mfu;  ///< why MFU is not known: "the fp64 peak of TPU v5e is not known"; else empty
+  std::string
+      no_mfu;  ///< why MFU is not known: "the fp64 peak of TPU v5e is not known"; else empty
   std::optional<PublishedComparison> published;  ///< empty: the model is not known
 
   [[nodiscard]] std::optional<double> mfu() const { return totals.mfu(); }
@@ -53,7 +54,7 @@ void write_json(JsonWriter& json,
                 const Diagnosis& diagnosis,
                 const std::optional<DeviceCost>& cost = std::nullopt);
 
-/// The budget as an array of {cause, text, seconds, share}.
+/// The budget as an array of {cause, seconds, share}.
 void write_json(JsonWriter& json, const TimeBudget& budget);
 
 /// One cause in two runs.

@@ -25,7 +25,7 @@ struct FrameContent {
   const LiveTotals& totals;
   const std::vector<Finding>& findings;  ///< largest first
   double now_unix = 0;
-  std::size_t finding_steps = 0;  ///< newest records that the findings are of; 0: not known
+  std::size_t finding_steps = 0;      ///< newest records that the findings are of; 0: not known
   std::optional<StepTotals> whole{};  ///< all steps of the run; empty: not known
 };
 
