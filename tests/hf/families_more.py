@@ -34,7 +34,8 @@ def cohere(rng):
 
 
 def cohere2(rng):
-    return hf.Cohere2Config(**sizes(rng), attention_bias=maybe(rng), sliding_window=rng.choice([4, 7]))
+    return hf.Cohere2Config(
+        **sizes(rng), attention_bias=maybe(rng), head_dim=rng.choice([8, 24]), sliding_window=rng.choice([4, 7]))
 
 
 def smollm3(rng):

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../blocks/class_head.h"
+
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/core/text.h>
 
@@ -156,6 +158,7 @@ Result<Model> build_model(const Config& config) {
   }
   if (family != nullptr) {
     model.family = family->name;
+    if (!family->own_heads) replace_head(model, config, family->types);
     if (untyped(config))
       model.notes.push_back("no key 'model_type': read as " + model.family +
                             " because of its other keys");
