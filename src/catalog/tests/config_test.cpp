@@ -53,7 +53,9 @@ TEST(Config, an_unknown_architecture_becomes_parameters_times_tokens_with_a_note
   EXPECT_EQ((*result).parameters.total, 12 * 2 * 100 + 1000);
   EXPECT_EQ((*result).model_flops.value, 6 * 3400 * 7);
   EXPECT_EQ((*result).convention, "params-2");
-  EXPECT_NE((*result).notes.at(0).find("zebra"), std::string::npos);
+  EXPECT_EQ((*result).notes.at(0),
+            "unknown architecture 'zebra': parameters are those of a plain decoder of these sizes, "
+            "FLOPs are parameters x tokens x 2 forward, without attention");
 }
 
 Model read(std::string_view json) {
@@ -116,6 +118,13 @@ TEST(Config, normalized_keys_describe_the_published_models) {
                              "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14,
                              "image_size": 896, "mm_tokens_per_image": 256}})"),
             "4300079472");
+}
+
+TEST(Config, numbers_that_python_writes_but_json_does_not_have_are_read_as_null) {
+  EXPECT_EQ(parameters(R"({"model_type": "llama", "name\"": "Infinity", "a": [0.0, Infinity],
+                           "b": -Infinity, "c": NaN, "hidden_size": 8, "num_hidden_layers": 1,
+                           "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 32})"),
+            "1176");
 }
 
 TEST(Config, random_damage_never_crashes) {
