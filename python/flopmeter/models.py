@@ -49,7 +49,10 @@ def config_of(model: Any) -> dict[str, Any] | None:
             return dict(each)
         config: Any = each if hasattr(each, "model_type") else getattr(each, "config", None)
         if hasattr(config, "model_type") and hasattr(config, "to_dict"):
-            return config.to_dict()
+            known = config.to_dict()
+            # A file of another class may have named its own, which has another head.
+            classes = [of.__name__ for of in type(each).__mro__ if of.__module__.startswith("transformers")]
+            return known | {"architectures": classes[:1]} if each is not config and classes else known
     return None
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoders: bidirectional attention, with the head of the class: masked words or labels."""
+"""Encoders with the heads of their classes, and decoders with a head for labels."""
 
 import re
 
 import torch
 import transformers as hf
 
-from families import Family, maybe, sizes, token_ids, without
+from families import Family, gpt2, llama, maybe, sizes, token_ids, without
 
 
 def encoder(rng, config):
@@ -45,7 +45,7 @@ def part_names(config, module):
     """Renames the components to the names of other families."""
     module = re.sub(r"\.attention\.self$", ".attention", module)
     module = re.sub(r"\.(intermediate|output)\.dense$", r".mlp.\1", module) if ".attention." not in module else module
-    return re.sub(r"^(cls|lm_head|classifier|qa_outputs|bert\.pooler)\b.*", "lm_head", module)
+    return re.sub(r"^(cls|lm_head|classifier|score|qa_outputs|bert\.pooler)\b.*", "lm_head", module)
 
 
 HEADS = {
@@ -69,7 +69,24 @@ def row(name, prefix, config, head):
     return Family(f"{name}_{head}", model, draw, HEADS[head], rename=part_names)
 
 
+def labeled(draw, model, head):
+    """A decoder whose class has a head for labels in place of words."""
+
+    def labeled_draw(rng):
+        drawn = draw(rng)
+        drawn.architectures, drawn.pad_token_id = [model.__name__], 0
+        labels = 2 if head == "QuestionAnswering" else rng.randint(2, 5)
+        drawn.id2label = dict(enumerate("abcde"[:labels]))
+        return drawn
+
+    return Family(model.__name__, model, labeled_draw, HEADS[head], rename=part_names)
+
+
 ENCODERS = [
+    labeled(llama, hf.LlamaForSequenceClassification, "SequenceClassification"),
+    labeled(llama, hf.LlamaForTokenClassification, "TokenClassification"),
+    labeled(llama, hf.LlamaForQuestionAnswering, "QuestionAnswering"),
+    labeled(gpt2, hf.GPT2ForSequenceClassification, "SequenceClassification"),
     *(row("bert", "Bert", hf.BertConfig, head) for head in HEADS),
     *(row("roberta", "Roberta", hf.RobertaConfig, head) for head in HEADS if head != "PreTraining"),
     row("xlm_roberta", "XLMRoberta", hf.XLMRobertaConfig, "MaskedLM"),

@@ -77,6 +77,42 @@ def mamba_names(config, module):
     return module.replace(".mamba", ".linear_attn")
 
 
+def granitemoehybrid(rng):
+    row = sizes(rng)
+    kinds = ["linear_attention", "full_attention"]
+    layers = kinds[:1] + [rng.choice(kinds) for _ in range(row["num_hidden_layers"] - 1)]
+    chosen = experts(rng, "num_local_experts") if maybe(rng) else {"num_local_experts": 0}
+    return hf.GraniteMoeHybridConfig(
+        **without(mixers(rng, row), "mlp_bias"), **chosen, layer_types=layers,
+        shared_intermediate_size=rng.choice([20, 36]))
+
+
+def lfm2_sizes(rng):
+    """Sizes and layers of both families, always including a convolution."""
+    row = sizes(rng)
+    kinds = ["conv", "full_attention"]
+    layers = kinds[:1] + [rng.choice(kinds) for _ in range(row["num_hidden_layers"] - 1)]
+    return {**row, "layer_types": layers, "conv_bias": maybe(rng), "conv_L_cache": rng.choice([2, 3])}
+
+
+def lfm2(rng):
+    return hf.Lfm2Config(
+        **lfm2_sizes(rng), block_auto_adjust_ff_dim=maybe(rng), block_multiple_of=rng.choice([8, 12]),
+        block_ffn_dim_multiplier=rng.choice([0.75, 1.0, 1.3]))
+
+
+def lfm2_moe(rng):
+    return hf.Lfm2MoeConfig(
+        **lfm2_sizes(rng), **experts(rng, "num_experts"), moe_intermediate_size=rng.choice([16, 20]),
+        num_dense_layers=rng.randint(0, 2))
+
+
+def lfm2_names(config, module):
+    """Renames the parts to the names of other families."""
+    return re.sub(r"\.conv$", ".linear_attn", module.replace(".conv.", ".linear_attn.")).replace(
+        ".feed_forward.gate", ".mlp.gate")
+
+
 def delta_nets(rng, layers):
     """Sizes of gated delta nets and the layers that use them, always including the first."""
     keys = rng.choice([1, 2])
@@ -128,6 +164,11 @@ HYBRID = [
         "mamba2", hf.Mamba2ForCausalLM, mamba2, rename=mixer_names, by_kernel=("linear_attention",), attention=("eager",)),
     Family("falcon_h1", hf.FalconH1ForCausalLM, falcon_h1, rename=mamba_names, by_kernel=("linear_attention",)),
     Family("bamba", hf.BambaForCausalLM, bamba, rename=mamba_names, by_kernel=("linear_attention",)),
+    Family(
+        "granitemoehybrid", hf.GraniteMoeHybridForCausalLM, granitemoehybrid, rename=mamba_names,
+        by_kernel=("linear_attention",)),
+    Family("lfm2", hf.Lfm2ForCausalLM, lfm2, rename=lfm2_names, by_kernel=("linear_attention",)),
+    Family("lfm2_moe", hf.Lfm2MoeForCausalLM, lfm2_moe, rename=lfm2_names, by_kernel=("linear_attention",)),
     Family("qwen3_next", hf.Qwen3NextForCausalLM, qwen3_next, by_kernel=("linear_attention",)),
     Family("qwen3_5_text", hf.Qwen3_5ForCausalLM, qwen3_5_text, by_kernel=("linear_attention",)),
     Family("qwen3_5_moe_text", hf.Qwen3_5MoeForCausalLM, qwen3_5_moe_text, by_kernel=("linear_attention",)),

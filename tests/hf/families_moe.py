@@ -122,6 +122,12 @@ def granitemoe(rng):
     return hf.GraniteMoeConfig(**sizes(rng), **experts(rng, "num_local_experts"), attention_bias=maybe(rng))
 
 
+def granitemoeshared(rng):
+    return hf.GraniteMoeSharedConfig(
+        **sizes(rng), **experts(rng, "num_local_experts"), attention_bias=maybe(rng),
+        shared_intermediate_size=rng.choice([0, 20, 36]))
+
+
 def phimoe(rng):
     chosen = experts(rng, "num_local_experts") | {"num_experts_per_tok": 2}  # the router selects two regardless of the configuration
     return hf.PhimoeConfig(
@@ -165,6 +171,7 @@ MOE = [
     Family("olmoe", hf.OlmoeForCausalLM, olmoe),
     Family("minimax_m2", hf.MiniMaxM2ForCausalLM, minimax_m2),
     Family("granitemoe", hf.GraniteMoeForCausalLM, granitemoe),
+    Family("granitemoeshared", hf.GraniteMoeSharedForCausalLM, granitemoeshared),
     Family("deepseek_v2", hf.DeepseekV2ForCausalLM, deepseek_v2),
     Family("deepseek_v3", hf.DeepseekV3ForCausalLM, deepseek_v3),
     Family("phimoe", hf.PhimoeForCausalLM, phimoe),

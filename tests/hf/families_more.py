@@ -34,7 +34,8 @@ def cohere(rng):
 
 
 def cohere2(rng):
-    return hf.Cohere2Config(**sizes(rng), attention_bias=maybe(rng), sliding_window=rng.choice([4, 7]))
+    return hf.Cohere2Config(
+        **sizes(rng), attention_bias=maybe(rng), head_dim=rng.choice([8, 24]), sliding_window=rng.choice([4, 7]))
 
 
 def smollm3(rng):
@@ -97,6 +98,21 @@ def arcee(rng):
     return hf.ArceeConfig(**sizes(rng), head_dim=rng.choice([None, 8, 24]), attention_bias=maybe(rng), mlp_bias=maybe(rng))
 
 
+def helium(rng):
+    row = sizes(rng)
+    width = row["hidden_size"] // row["num_attention_heads"]  # the class has no other
+    return hf.HeliumConfig(**row, head_dim=width, attention_bias=maybe(rng), mlp_bias=maybe(rng))
+
+
+def jais2(rng):
+    return hf.Jais2Config(
+        **sizes(rng), head_dim=rng.choice([None, 8, 24]), attention_bias=maybe(rng), mlp_bias=maybe(rng))
+
+
+def apertus(rng):
+    return hf.ApertusConfig(**sizes(rng), attention_bias=maybe(rng), hidden_act=rng.choice(["xielu", "relu2"]))
+
+
 MORE = [
     Family("granite", hf.GraniteForCausalLM, granite),
     Family("olmo", hf.OlmoForCausalLM, olmo),
@@ -116,4 +132,7 @@ MORE = [
     Family("hunyuan_v1_dense", hf.HunYuanDenseV1ForCausalLM, hunyuan_v1_dense),
     Family("ministral3", hf.Ministral3ForCausalLM, ministral3),
     Family("arcee", hf.ArceeForCausalLM, arcee),
+    Family("helium", hf.HeliumForCausalLM, helium),
+    Family("jais2", hf.Jais2ForCausalLM, jais2),
+    Family("apertus", hf.ApertusForCausalLM, apertus),
 ]

@@ -23,7 +23,7 @@ COMPONENTS = [
     (r"\.linear_attn\.", "attention_projections"),
     (r"\.(attn|self_attn|attention|self_attention)$", "attention_core"),
     (r"\.(attn|self_attn|attention|self_attention)\.", "attention_projections"),
-    (r"\.(mlp|ffn|fc1|fc2|feed_forward|block_sparse_moe)\b", "mlp"),
+    (r"\.(mlp|ffn|fc1|fc2|feed_forward|block_sparse_moe|shared_mlp)\b", "mlp"),
     (r"rotary", "rotary"),
 ]
 

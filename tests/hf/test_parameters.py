@@ -2,8 +2,12 @@
 """The catalog's parameter counts equal those of the transformers class, for configurations that transformers writes."""
 
 import json
+from random import Random
 
+import flopmeter
+import pytest
 import torch
+import transformers as hf
 
 
 def parameters_of(family, config):
@@ -41,3 +45,30 @@ def test_parameters_are_correct_if_the_configuration_omits_defaults(family, conf
     same = type(config).from_pretrained(tmp_path)
     printed = estimate(file, "--seq-len", 8, "--batch", 1)
     assert printed["model"]["parameters"]["total"] == parameters_of(family, same), file.read_text()
+
+
+@pytest.mark.parametrize("auto", [hf.AutoModel, hf.AutoModelForSequenceClassification])
+def test_parameters_equal_other_classes_of_the_family(family, auto, tmp_path, estimate):
+    config = family.config(Random(family.name))
+    try:
+        with torch.device("meta"):
+            model = auto.from_config(config)
+    except ValueError:
+        pytest.skip(f"{auto.__name__} has no class for {family.name}")
+    config.architectures = [type(model).__name__]
+    config.save_pretrained(tmp_path)
+    printed = estimate(tmp_path / "config.json", "--seq-len", 8, "--batch", 1)
+    total = sum(parameter.numel() for parameter in model.parameters())
+    assert printed["model"]["parameters"]["total"] == total, (tmp_path / "config.json").read_text()
+
+
+def test_a_live_model_is_known_by_its_own_class(family):
+    config = family.config(Random(family.name))
+    try:
+        with torch.device("meta"):
+            model = hf.AutoModel.from_config(config)
+    except ValueError:
+        pytest.skip(f"AutoModel has no class for {family.name}")
+    config.architectures = [family.model.__name__]  # as read from a file for another class
+    total = sum(parameter.numel() for parameter in model.parameters())
+    assert flopmeter.estimate(model, seq_len=8)["model"]["parameters"]["total"] == total

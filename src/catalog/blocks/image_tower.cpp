@@ -27,7 +27,8 @@ ImageTower read_image_tower(const Config& config, std::string_view type, const T
   ImageTower tower;
   tower.clip = found == "clip_vision_model";
   const bool siglip = found == "siglip_vision_model";
-  const bool idefics = found == "idefics3_vision" || found == "smolvlm_vision";
+  const bool idefics = found == "idefics3_vision" || found == "smolvlm_vision" ||
+                       found == "idefics3";  // the name in the first files
   if (!tower.clip && !siglip && !idefics) {
     config.fail("vision tower '" + printable(found) +
                 "' is not supported; supported: clip_vision_model, siglip_vision_model");

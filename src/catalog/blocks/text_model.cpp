@@ -59,6 +59,13 @@ TextDefaults text_defaults(const Config& text, std::string_view otherwise) {
   return llama;
 }
 
+bool is_tied(const Config& config) {
+  const bool older = config.text_or({"transformers_version"}, "").starts_with("4.");
+  const bool otherwise =
+      !older || config.child("text_config").flag_or({"tie_word_embeddings"}, false);
+  return config.flag_or({"tie_word_embeddings"}, otherwise);
+}
+
 Decoder read_text_model(const Config& text, const TextDefaults& defaults, bool tied) {
   Decoder decoder;
   decoder.layers = text.size_or({"num_hidden_layers"}, defaults.layers);

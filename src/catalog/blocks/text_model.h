@@ -31,6 +31,10 @@ struct TextDefaults {
 /// Defaults for the `model_type` of a text_config; without it, those of `otherwise`.
 TextDefaults text_defaults(const Config& text, std::string_view otherwise = "llama");
 
+/// Whether the head is tied, for classes that tie it by default.  Files of transformers 4 without
+/// the key leave it to the text model, which does not.
+bool is_tied(const Config& config);
+
 /// `tied` comes from the outer configuration.
 Decoder read_text_model(const Config& text, const TextDefaults& defaults, bool tied);
 

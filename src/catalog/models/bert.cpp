@@ -2,17 +2,16 @@
 //
 // BERT, RoBERTa and XLM-RoBERTa: encoders with bidirectional attention, norms after
 // attention and MLP, and the head that the file's class names; without one, that of masked words.
+#include "../blocks/class_head.h"
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
-#include <flopmeter/core/text.h>
-
-#include <array>
 
 namespace flopmeter {
 namespace {
 
-enum class Head : std::uint8_t { words, words_and_pair, sequence, tokens, answer };
+constexpr std::string_view types =
+    "bert BertForMaskedLM roberta RobertaForMaskedLM xlm-roberta XLMRobertaForMaskedLM";
 
 struct Encoder {
   bool roberta = false;
@@ -26,36 +25,6 @@ struct Encoder {
   MlpBlock mlp;
   Head head = Head::words;
 };
-
-/// Head by the ending of the class name; `known` is set to whether there is such a head.
-Head read_head(const Config& config, bool& known) {
-  struct Name {
-    std::string_view ending;
-    Head head;
-  };
-  static constexpr auto names = std::to_array<Name>({{"ForMaskedLM", Head::words},
-                                                     {"ForPreTraining", Head::words_and_pair},
-                                                     {"ForSequenceClassification", Head::sequence},
-                                                     {"ForTokenClassification", Head::tokens},
-                                                     {"ForQuestionAnswering", Head::answer}});
-  const auto classes = config.texts({"architectures"});
-  known = classes.empty();
-  if (known) return Head::words;
-  for (const Name& name : names) {
-    if (!classes.front().ends_with(name.ending)) continue;
-    known = true;
-    return name.head;
-  }
-  return Head::words;
-}
-
-/// transformers writes the names of the labels, not their number.
-std::int64_t read_labels(const Config& config) {
-  const Config names = config.child("id2label");
-  std::int64_t labels = 0;
-  while (names.has(std::to_string(labels))) ++labels;
-  return config.size_or({"num_labels"}, labels > 0 ? labels : 2);
-}
 
 Encoder read(const Config& config) {
   Encoder encoder;
@@ -124,14 +93,17 @@ Value add_words(LayerBuilder& layer, Value x, const Encoder& encoder) {
                      {.in = hidden, .out = encoder.vocab, .tied = encoder.tied});
 }
 
+/// A linear of the first token of a sequence.
+Value add_pooler(LayerBuilder& layer, Value x, const Encoder& encoder, std::string_view name) {
+  const std::int64_t hidden = encoder.attention.hidden;
+  return head_linear(layer, x, name, {.in = hidden, .out = hidden, .rows = Rows::sequences});
+}
+
 /// Scores of a sequence, from its first token.
 Value add_sequence(LayerBuilder& layer, Value x, const Encoder& encoder, std::string_view scores) {
   const std::int64_t hidden = encoder.attention.hidden;
   const std::int64_t labels = encoder.head == Head::sequence ? encoder.labels : 2;
-  x = head_linear(layer,
-                  x,
-                  encoder.roberta ? "classifier.dense" : "bert.pooler.dense",
-                  {.in = hidden, .out = hidden, .rows = Rows::sequences});
+  x = add_pooler(layer, x, encoder, encoder.roberta ? "classifier.dense" : "bert.pooler.dense");
   return head_linear(layer, x, scores, {.in = hidden, .out = labels, .rows = Rows::sequences});
 }
 
@@ -150,14 +122,16 @@ Value add_head(LayerBuilder& layer, Value x, const Encoder& encoder) {
       return head_linear(layer, x, "classifier", labels);
     case Head::answer:
       return head_linear(layer, x, "qa_outputs", labels);
+    case Head::none:
+      return add_pooler(layer, x, encoder, "pooler.dense");
   }
   return x;
 }
 
 Model build(const Config& config) {
   Encoder encoder = read(config);
-  bool known = true;
-  encoder.head = read_head(config, known);
+  ClassHead own = read_class_head(config, types);
+  encoder.head = own.head;
   Decoder sizes;
   sizes.layers = encoder.layers;
   sizes.attention = encoder.attention;
@@ -189,11 +163,7 @@ Model build(const Config& config) {
             /*gated=*/false,
             encoder.vocab,
             encoder.tied);
-  if (!known) {
-    builder.model.notes.push_back("the head of '" +
-                                  printable(config.texts({"architectures"}).front()) +
-                                  "' is unknown: counted as a head for masked words");
-  }
+  if (!own.note.empty()) builder.model.notes.push_back(std::move(own.note));
   return std::move(builder.model);
 }
 
@@ -201,8 +171,9 @@ Model build(const Config& config) {
 
 extern constinit const ModelFamily model_bert{
     .name = "bert",
-    .help = "BERT, RoBERTa, XLM-RoBERTa: encoders with a head for masked words or labels",
-    .types = "bert BertForMaskedLM roberta RobertaForMaskedLM xlm-roberta XLMRobertaForMaskedLM",
+    .help = "BERT, RoBERTa, XLM-RoBERTa: encoders with a head for masked words, labels, or none",
+    .types = types,
+    .own_heads = true,
     .build = build,
     .random_config = {.grouped = false, .gated = false, .bidirectional = true},
     // One layer, h = 8, n = 2, d = 4, f = 16, V = 32, 16 positions, 2 types, s = 4.

@@ -16,7 +16,6 @@ bool is_windowed(std::int64_t layer, std::int64_t every) {
 Model build(const Config& config) {
   Decoder decoder = read_decoder(config, {.tied = true});
   AttentionBlock& attention = decoder.attention;
-  attention.head_dim = decoder.frame.hidden / attention.heads;  // ignores `head_dim`
   attention.qkv_bias = attention.out_bias = config.flag_or({"attention_bias"}, false);
   decoder.norms.before_mlp = "";
   decoder.parallel = true;
@@ -25,10 +24,13 @@ Model build(const Config& config) {
       decoder.window = config.size_or({"sliding_window"}, 4096);
     decoder.windowed = read_windowed(
         config, decoder.layers, is_windowed, config.size_or({"sliding_window_pattern"}, 4));
-  } else if (config.flag_or({"use_qk_norm"}, false)) {
-    attention.q_norm = "self_attn.q_norm";
-    attention.k_norm = "self_attn.k_norm";
-    attention.norm_whole_width = true;
+  } else {
+    attention.head_dim = decoder.frame.hidden / attention.heads;  // ignores `head_dim`
+    if (config.flag_or({"use_qk_norm"}, false)) {
+      attention.q_norm = "self_attn.q_norm";
+      attention.k_norm = "self_attn.k_norm";
+      attention.norm_whole_width = true;
+    }
   }
   return build_decoder(config, decoder);
 }

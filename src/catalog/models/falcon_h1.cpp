@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Falcon-H1, whose layers have Mamba-2 and attention in parallel, and Bamba, whose layers have one
-// of them; a gated MLP follows in both.
-#include "../blocks/decoder.h"
+// Falcon-H1, whose layers have Mamba-2 and attention in parallel, and Bamba and Granite 4, whose
+// layers have one of them; a gated MLP follows, in Granite 4 with or without experts.
+#include "../blocks/moe_block.h"
 #include "../blocks/recurrent_block.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -25,11 +25,12 @@ constexpr Mamba2Names names{.in_proj = "mamba.in_proj",
 
 struct Hybrid {
   Decoder base;
+  MoeBlock moe;  ///< no experts: the MLP of `base`
   Mamba2Block mamba;
   std::vector<int> kinds;
 };
 
-/// In Bamba the mixer is `mamba_expand` times as wide as the model, in Falcon-H1 `mamba_d_ssm`.
+/// The mixer is `mamba_expand` times as wide as the model, in Falcon-H1 `mamba_d_ssm`.
 std::int64_t read_inner(const Config& config, bool parallel, std::int64_t hidden) {
   const std::int64_t expanded = product(config, config.size_or({"mamba_expand"}, 2), hidden);
   if (!parallel) return expanded;
@@ -56,35 +57,74 @@ Mamba2Block read_mamba(const Config& config, bool parallel, std::int64_t hidden)
   return spec;
 }
 
+std::vector<int> read_kinds(const Config& config, std::int64_t layers, bool granite) {
+  std::vector<int> kinds(static_cast<std::size_t>(layers), Kind::mamba);
+  for (const std::int64_t layer : config.counts({"attn_layer_indices"})) {
+    if (layer < layers) kinds[static_cast<std::size_t>(layer)] = Kind::attention;
+  }
+  const auto types = config.texts({"layer_types", "layers_block_type"});
+  if (!granite || types.empty()) return kinds;
+  if (types.size() != kinds.size())
+    config.fail("key 'layer_types' must have one type per layer (num_hidden_layers)");
+  for (std::size_t i = 0; i < std::min(types.size(), kinds.size()); ++i)
+    kinds[i] =
+        types[i] == "attention" || types[i] == "full_attention" ? Kind::attention : Kind::mamba;
+  return kinds;
+}
+
+/// The MLP, which Granite 4 calls shared because experts may run in addition to it.
+void read_granite_mlp(const Config& config, Hybrid& spec) {
+  MlpBlock& mlp = spec.base.mlp;
+  const std::int64_t expert_ffn = config.size_or({"intermediate_size"}, 11008);
+  mlp.ffn = config.size_or({"shared_intermediate_size"}, 1024);
+  mlp.gate = "";
+  mlp.up = "shared_mlp.input_linear";
+  mlp.down = "shared_mlp.output_linear";
+  if (config.count_or({"num_local_experts"}, 8) == 0) return;
+  spec.moe = {.hidden = mlp.hidden,
+              .ffn = expert_ffn,
+              .router = "block_sparse_moe.router",
+              .gate_up = "block_sparse_moe.experts.gate_up_proj",
+              .down = "block_sparse_moe.experts.down_proj",
+              .shared_ffn = mlp.ffn,
+              .shared_gate_proj = mlp.gate,
+              .shared_up_proj = mlp.up,
+              .shared_down_proj = mlp.down};
+  read_experts(config, spec.moe, {"num_local_experts"}, 8, 2);
+}
+
 Hybrid read(const Config& config) {
   const bool parallel = is_type(config, "falcon_h1", "FalconH1ForCausalLM");
+  const bool granite = is_type(config, "granitemoehybrid", "GraniteMoeHybridForCausalLM");
   Hybrid spec;
   Decoder& base = spec.base;
   base.layers = config.size_or({"num_hidden_layers"}, 32);
   const std::int64_t hidden = config.size_or({"hidden_size"}, 4096);
   const std::int64_t heads = config.size_or({"num_attention_heads"}, 32);
-  const std::int64_t kv = config.is_null("num_key_value_heads") ? heads : 8;
+  const std::int64_t kv = granite || config.is_null("num_key_value_heads") ? heads : 8;
   set_sizes(base,
             hidden,
             heads,
             config.size_or({"num_key_value_heads"}, kv),
             config.size_or({"intermediate_size"}, 14336));
-  base.attention.head_dim = config.size_or({"head_dim"}, base.attention.head_dim);
+  if (!granite) base.attention.head_dim = config.size_or({"head_dim"}, base.attention.head_dim);
   base.attention.qkv_bias = base.attention.out_bias = config.flag_or({"attention_bias"}, false);
-  base.mlp.bias = config.flag_or({"mlp_bias"}, false);
-  base.mlp.gate = "feed_forward.gate_proj";
-  base.mlp.up = "feed_forward.up_proj";
-  base.mlp.down = "feed_forward.down_proj";
-  base.frame.final_norm = "final_layernorm";
-  base.frame.vocab = config.size_or({"vocab_size"}, 128000);
+  base.frame.vocab = config.size_or({"vocab_size"}, granite ? 32000 : 128000);
   base.frame.tied = config.flag_or({"tie_word_embeddings"}, false);
+  if (granite) {
+    read_granite_mlp(config, spec);
+  } else {
+    base.mlp.bias = config.flag_or({"mlp_bias"}, false);
+    base.mlp.gate = "feed_forward.gate_proj";
+    base.mlp.up = "feed_forward.up_proj";
+    base.mlp.down = "feed_forward.down_proj";
+    base.norms.before_mlp = "pre_ff_layernorm";
+    base.frame.final_norm = "final_layernorm";
+  }
   spec.mamba = read_mamba(config, parallel, hidden);
   if (!check_sizes(config, base)) return spec;
-  spec.kinds.assign(static_cast<std::size_t>(base.layers), parallel ? Kind::both : Kind::mamba);
-  if (parallel) return spec;
-  for (const std::int64_t layer : config.counts({"attn_layer_indices"})) {
-    if (layer < base.layers) spec.kinds[static_cast<std::size_t>(layer)] = Kind::attention;
-  }
+  spec.kinds = read_kinds(config, base.layers, granite);
+  if (parallel) std::fill(spec.kinds.begin(), spec.kinds.end(), int{Kind::both});
   return spec;
 }
 
@@ -94,8 +134,10 @@ void describe(LayerBuilder& layer, const Hybrid& spec, int kind) {
   const Value first = norm(layer, x, "input_layernorm", hidden);
   if (kind != Kind::attention) x = layer.sum(x, mamba2_block(layer, first, spec.mamba));
   if (kind != Kind::mamba) x = layer.sum(x, attention_block(layer, first, spec.base.attention));
-  const Value second = norm(layer, x, "pre_ff_layernorm", hidden);
-  layer.output(layer.sum(x, mlp_block(layer, second, spec.base.mlp)));
+  const Value second = norm(layer, x, spec.base.norms.before_mlp, hidden);
+  layer.output(layer.sum(x,
+                         spec.moe.experts > 0 ? moe_block(layer, second, spec.moe)
+                                              : mlp_block(layer, second, spec.base.mlp)));
 }
 
 Model build(const Config& config) {
@@ -111,11 +153,13 @@ Model build(const Config& config) {
   set_facts(builder.model,
             base.attention,
             base.layers,
-            base.mlp.ffn,
+            spec.moe.experts > 0 ? spec.moe.ffn : base.mlp.ffn,
             base.mlp.gated,
             base.frame.vocab,
             base.frame.tied);
   ModelFacts& facts = builder.model.facts;
+  facts.experts = spec.moe.experts;
+  facts.experts_active = spec.moe.active;
   facts.scan_layers =
       base.layers - std::count(spec.kinds.begin(), spec.kinds.end(), int{Kind::attention});
   return std::move(builder.model);
@@ -125,8 +169,10 @@ Model build(const Config& config) {
 
 extern constinit const ModelFamily model_falcon_h1{
     .name = "falcon_h1",
-    .help = "Falcon-H1, Bamba: Mamba-2 in parallel with attention or instead of it, gated MLP",
-    .types = "falcon_h1 FalconH1ForCausalLM bamba BambaForCausalLM",
+    .help = "Falcon-H1, Bamba, Granite 4: Mamba-2 in parallel with attention or instead of it",
+    .types =
+        "falcon_h1 FalconH1ForCausalLM bamba BambaForCausalLM granitemoehybrid "
+        "GraniteMoeHybridForCausalLM",
     .build = build,
     .random_config = {.recurrent = true},
     // One layer, h = 8, V = 32, s = 4. Mamba-2: 2 heads of 4, 1 group of state 2, kernel 3: in_proj

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Granite with experts: multipliers scale values and cost nothing.
+// Granite with experts, shared or not: multipliers scale values and cost nothing.
 #include "../blocks/moe_block.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -16,6 +16,10 @@ Model build(const Config& config) {
   spec.moe.router = "block_sparse_moe.router";
   spec.moe.gate_up = "block_sparse_moe.experts.gate_up_proj";
   spec.moe.down = "block_sparse_moe.experts.down_proj";
+  spec.moe.shared_ffn = config.count_or({"shared_intermediate_size"}, 0);
+  spec.moe.shared_gate_proj = "";
+  spec.moe.shared_up_proj = "shared_mlp.input_linear";
+  spec.moe.shared_down_proj = "shared_mlp.output_linear";
   read_experts(config, spec.moe, {"num_local_experts"}, 8, 2);
   return build_sparse_decoder(config, spec);
 }
@@ -25,7 +29,7 @@ Model build(const Config& config) {
 extern constinit const ModelFamily model_granitemoe{
     .name = "granitemoe",
     .help = "Granite with experts in every layer",
-    .types = "granitemoe GraniteMoeForCausalLM",
+    .types = "granitemoe GraniteMoeForCausalLM granitemoeshared GraniteMoeSharedForCausalLM",
     .build = build,
     .random_config = {.experts = RandomConfig::Experts::of_mlp_width},
     // One layer, h = 8, n = 2, g = 1, d = 4, V = 32, 4 experts of f = 16 and 2 active, s = 4.

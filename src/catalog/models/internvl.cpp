@@ -116,7 +116,7 @@ void add_tower(ModelBuilder& builder, const Tower& tower) {
 Model build(const Config& config) {
   const Tower tower = read_tower(config);
   const Config text_config = config.child("text_config");
-  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  const bool tied = is_tied(config);
   Decoder text = read_text_model(text_config, text_defaults(text_config, "qwen2"), tied);
   text.frame.tied = tied;  // overrides the key of the text
   if (!config.status()) return {};

@@ -11,9 +11,11 @@ namespace {
 
 Model build(const Config& config) {
   const bool minicpm = is_type(config, "minicpm", "MiniCPMForCausalLM");
-  Decoder decoder = read_decoder(config, {.tied = minicpm});
+  const bool helium = is_type(config, "helium", "HeliumForCausalLM");
+  Decoder decoder = read_decoder(config, {.head_dim = helium ? 128 : 0, .tied = minicpm});
   const bool bias = config.flag_or({"attention_bias"}, false);
   decoder.attention.qkv_bias = decoder.attention.out_bias = bias;
+  if (helium) decoder.attention.out_bias = false;
   decoder.mlp.gated = !is_type(config, "arcee", "ArceeForCausalLM");
   decoder.mlp.bias = config.flag_or({"mlp_bias"}, false);
   return build_decoder(config, decoder);
@@ -24,11 +26,13 @@ Model build(const Config& config) {
 extern constinit const ModelFamily model_llama{
     .name = "llama",
     .help =
-        "LLaMA 1-3, Yi, Granite, MiniCPM, XVERSE, Arcee: RMS norm, rotary positions, grouped keys, "
-        "gated MLP",
+        "LLaMA 1-3, Yi, Granite, MiniCPM, XVERSE, Arcee, Helium: RMS norm, rotary positions, "
+        "grouped "
+        "keys, gated MLP",
     .types =
         "llama LlamaForCausalLM Yi YiForCausalLM granite GraniteForCausalLM minicpm "
-        "MiniCPMForCausalLM xverse XverseForCausalLM arcee ArceeForCausalLM",
+        "MiniCPMForCausalLM xverse XverseForCausalLM arcee ArceeForCausalLM helium "
+        "HeliumForCausalLM",
     .build = build,
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4.
     // Parameters: embedding and head 2*256; q, o 64 each; k, v 32 each; MLP 3*128; norms 3*8.

@@ -83,7 +83,7 @@ void add_tower(ModelBuilder& builder, const Pixtral& tower) {
 
 Decoder read_text(const Config& config) {
   const Config text = config.child("text_config");
-  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  const bool tied = is_tied(config);
   const TextDefaults small{.vocab = 131072,
                            .hidden = 5120,
                            .ffn = 32768,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nemotron 3 and 4, Minitron: LayerNorm with biases, an MLP of two matrices with squared ReLU.
+// Nemotron 3 and 4, Minitron, Jais 2: LayerNorm with biases, an MLP of two matrices with squared
+// ReLU.
 #include "../blocks/decoder.h"
 
 #include <flopmeter/catalog/model_family.h>
@@ -10,10 +11,11 @@ namespace {
 
 Model build(const Config& config) {
   Decoder decoder = read_decoder(config);
-  const bool bias = config.flag_or({"attention_bias"}, false);
+  const bool biased = is_type(config, "jais2", "Jais2ForCausalLM");
+  const bool bias = config.flag_or({"attention_bias"}, biased);
   decoder.attention.qkv_bias = decoder.attention.out_bias = bias;
   decoder.mlp.gated = false;
-  decoder.mlp.bias = config.flag_or({"mlp_bias"}, false);
+  decoder.mlp.bias = config.flag_or({"mlp_bias"}, biased);
   decoder.frame.norm_bias = true;
   return build_decoder(config, decoder);
 }
@@ -22,8 +24,8 @@ Model build(const Config& config) {
 
 extern constinit const ModelFamily model_nemotron{
     .name = "nemotron",
-    .help = "Nemotron 3 and 4, Minitron: LayerNorm, MLP with squared ReLU and no gate",
-    .types = "nemotron NemotronForCausalLM",
+    .help = "Nemotron 3 and 4, Minitron, Jais 2: LayerNorm, MLP with squared ReLU and no gate",
+    .types = "nemotron NemotronForCausalLM jais2 Jais2ForCausalLM",
     .build = build,
     .random_config = {.gated = false},
     // One layer, h = 8, n = 2, g = 1, d = 4, f = 16, V = 32, s = 4. Parameters: embedding and head

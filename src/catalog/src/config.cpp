@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 namespace flopmeter {
@@ -36,6 +38,32 @@ bool nests_too_deep(std::string_view text) {
   return false;
 }
 
+/// Text without the numbers that Python writes although JSON has none: they become null.
+std::string with_json_numbers(std::string_view text) {
+  static constexpr auto words = std::to_array<std::string_view>({"-Infinity", "Infinity", "NaN"});
+  std::string plain;
+  plain.reserve(text.size());
+  bool quoted = false;
+  while (!text.empty()) {
+    const auto word = std::find_if(words.begin(), words.end(), [&](std::string_view each) {
+      return !quoted && text.starts_with(each);
+    });
+    const std::size_t width = word != words.end() ? word->size() : 1;
+    if (word != words.end()) {
+      plain += "null";
+    } else if (quoted && text.front() == '\\' && text.size() > 1) {
+      plain += text.front();
+      text.remove_prefix(1);
+      plain += text.front();
+    } else {
+      if (text.front() == '"') quoted = !quoted;
+      plain += text.front();
+    }
+    text.remove_prefix(width);
+  }
+  return plain;
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(bugprone-exception-escape): documented as nothrow by the library
@@ -54,7 +82,7 @@ Result<Config> Config::parse(std::string_view text, std::string_view origin) {
   if (nests_too_deep(text)) return refuse("nested more than 100 deep, so no model configuration");
   Json root;
   try {
-    root = Json::parse(text.begin(), text.end());
+    root = Json::parse(with_json_numbers(text));
   } catch (const Json::exception& e) {
     const auto* parse_error = dynamic_cast<const Json::parse_error*>(&e);
     return refuse("not valid JSON" +

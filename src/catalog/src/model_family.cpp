@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../blocks/class_head.h"
+
 #include <flopmeter/catalog/model_family.h>
 #include <flopmeter/core/text.h>
 
@@ -44,7 +46,8 @@ Model bare_model(const Config& config) {
   model.facts.layers = text.size_or({"num_hidden_layers", "n_layer", "num_layers"}, 1);
   model.facts.hidden = text.size_or({"hidden_size", "n_embd", "d_model"}, 1);
   const WideInt h = model.facts.hidden;
-  if (config.has("num_parameters")) {
+  const bool stated = config.has("num_parameters");
+  if (stated) {
     model.bare_parameters = config.size({"num_parameters"});
   } else {
     const WideInt layers = text.size({"num_hidden_layers", "n_layer", "num_layers"});
@@ -54,8 +57,9 @@ Model bare_model(const Config& config) {
   }
   std::string type = config.text_or({"model_type"}, "");
   if (type.empty()) type = "none";
-  model.notes.push_back("unknown architecture '" + printable(type) +
-                        "': FLOPs are parameters x tokens x " +
+  model.notes.push_back("unknown architecture '" + printable(type) + "': " +
+                        (stated ? "" : "parameters are those of a plain decoder of these sizes, ") +
+                        "FLOPs are parameters x tokens x " +
                         (model.facts.multimodal ? "2.5" : "2") + " forward, without attention");
   return model;
 }
@@ -156,6 +160,7 @@ Result<Model> build_model(const Config& config) {
   }
   if (family != nullptr) {
     model.family = family->name;
+    if (!family->own_heads) replace_head(model, config, family->types);
     if (untyped(config))
       model.notes.push_back("no key 'model_type': read as " + model.family +
                             " because of its other keys");

@@ -53,7 +53,9 @@ TEST(Config, an_unknown_architecture_becomes_parameters_times_tokens_with_a_note
   EXPECT_EQ((*result).parameters.total, 12 * 2 * 100 + 1000);
   EXPECT_EQ((*result).model_flops.value, 6 * 3400 * 7);
   EXPECT_EQ((*result).convention, "params-2");
-  EXPECT_NE((*result).notes.at(0).find("zebra"), std::string::npos);
+  EXPECT_EQ((*result).notes.at(0),
+            "unknown architecture 'zebra': parameters are those of a plain decoder of these sizes, "
+            "FLOPs are parameters x tokens x 2 forward, without attention");
 }
 
 Model read(std::string_view json) {
@@ -116,6 +118,57 @@ TEST(Config, normalized_keys_describe_the_published_models) {
                              "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14,
                              "image_size": 896, "mm_tokens_per_image": 256}})"),
             "4300079472");
+}
+
+// Sizes as in the first files of these models, which leave out what their classes have as default.
+TEST(Config, files_of_older_releases_describe_the_published_models) {
+  EXPECT_EQ(parameters(R"({"model_type": "mistral3", "transformers_version": "4.50.0.dev0",
+                           "spatial_merge_size": 2, "multimodal_projector_bias": false,
+                           "text_config": {"model_type": "mistral", "hidden_size": 5120,
+                             "intermediate_size": 32768, "num_hidden_layers": 40, "head_dim": 128,
+                             "num_attention_heads": 32, "num_key_value_heads": 8,
+                             "vocab_size": 131072},
+                           "vision_config": {"model_type": "pixtral", "hidden_size": 1024,
+                             "intermediate_size": 4096, "num_hidden_layers": 24,
+                             "num_attention_heads": 16, "image_size": 1540, "patch_size": 14}})"),
+            "24011361280");
+  EXPECT_EQ(parameters(R"({"model_type": "idefics3", "transformers_version": "4.46.0",
+                           "scale_factor": 3, "tie_word_embeddings": false,
+                           "text_config": {"model_type": "llama", "hidden_size": 2048,
+                             "intermediate_size": 8192, "num_hidden_layers": 24,
+                             "num_attention_heads": 32, "num_key_value_heads": 32,
+                             "vocab_size": 49155},
+                           "vision_config": {"model_type": "idefics3", "hidden_size": 1152,
+                             "intermediate_size": 4304, "num_hidden_layers": 27,
+                             "num_attention_heads": 16, "image_size": 384, "patch_size": 14}})"),
+            "2246272880");
+}
+
+// Published with the class's names, not with the model's.
+TEST(Config, the_class_selects_the_head) {
+  const auto total = [](const std::string& name, const std::string& rest) {
+    return parameters("{\"architectures\": [\"" + name + "\"], " + rest);
+  };
+  const std::string minilm = R"("model_type": "bert", "hidden_size": 384, "num_hidden_layers": 6,
+    "num_attention_heads": 12, "intermediate_size": 1536, "vocab_size": 30522})";
+  EXPECT_EQ(total("BertModel", minilm), "22713216");
+  const std::string mistral = R"("model_type": "mistral", "hidden_size": 4096,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "intermediate_size": 14336, "vocab_size": 32000, "id2label": {"0": "reward"}})";
+  EXPECT_EQ(total("MistralModel", mistral), "7110660096");
+  EXPECT_EQ(total("MistralForSequenceClassification", mistral), "7110664192");
+  EXPECT_EQ(total("MistralForCausalLM", mistral), "7241732096");
+  const Model other = read(R"({"architectures": ["MistralForSomething"], )" + mistral);
+  ASSERT_EQ(other.notes.size(), 1U);
+  EXPECT_EQ(other.notes[0],
+            "the head of 'MistralForSomething' is unknown: counted as a head for words");
+}
+
+TEST(Config, numbers_that_python_writes_but_json_does_not_have_are_read_as_null) {
+  EXPECT_EQ(parameters(R"({"model_type": "llama", "name\"": "Infinity", "a": [0.0, Infinity],
+                           "b": -Infinity, "c": NaN, "hidden_size": 8, "num_hidden_layers": 1,
+                           "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 32})"),
+            "1176");
 }
 
 TEST(Config, random_damage_never_crashes) {

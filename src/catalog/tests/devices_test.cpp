@@ -63,10 +63,10 @@ TEST(Devices, a_name_with_a_letter_more_or_less_does_not_match) {
     const std::string shorter = device.name.substr(0, device.name.size() - 1);
     const auto other = find_device(shorter);
     if (!other || *other == &device) continue;
-    // L40S without its S is the L40, which has a row; "TPU v5e" without its e is a name that jax
-    // uses.
+    // L40S without its S is the L40, and "RTX 4090 D" without its D the RTX 4090, which have rows;
+    // "TPU v5e" without its e is a name that jax uses.
     const auto& names = (*other)->aliases;
-    EXPECT_TRUE((*other)->name == shorter ||
+    EXPECT_TRUE((*other)->name == shorter || (*other)->name + ' ' == shorter ||
                 std::find(names.begin(), names.end(), shorter) != names.end())
         << shorter;
   }
@@ -105,7 +105,11 @@ TEST(Devices, names_that_drivers_report_are_found) {
       {"Tesla V100S-PCIE-32GB", "V100S PCIe 32GB"},
       {"Tesla T4", "T4"},
       {"NVIDIA GeForce RTX 3090", "RTX 3090"},
+      {"NVIDIA GeForce RTX 3090 Ti", "RTX 3090 Ti"},
       {"NVIDIA GeForce RTX 4090", "RTX 4090"},
+      {"NVIDIA GeForce RTX 4090 D", "RTX 4090 D"},
+      {"AMD Instinct MI210", "Instinct MI210"},
+      {"Aqua Vanjaram [Instinct MI300X]", "Instinct MI300X"},
       {"NVIDIA GeForce RTX 5090", "RTX 5090"},
       {"NVIDIA RTX A6000", "RTX A6000"},
       {"NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"},
@@ -188,12 +192,17 @@ TEST(Devices, a_short_name_of_rows_with_different_peaks_lists_them) {
 
 TEST(Devices, an_unknown_device_is_an_error_that_names_what_to_do) {
   for (const char* name : {"NVIDIA A16",
-                           "NVIDIA GeForce RTX 4090 D",
+                           "NVIDIA GeForce RTX 5090 D",
                            "NVIDIA GeForce RTX 4090 Laptop GPU",
                            "NVIDIA H100 64GB HBM2e",
                            "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
-                           "NVIDIA GeForce RTX 3090 Ti",
-                           "AMD Instinct MI210",
+                           "NVIDIA A100-SXM4-80GB MIG 3g.40gb",
+                           "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+                           "NVIDIA B300 SXM6 AC MIG 1g.34gb",
+                           "GRID A100D-80C",
+                           "NVIDIA A40-48Q",
+                           "NVIDIA GeForce RTX 3080 Ti",
+                           "AMD Instinct MI308X",
                            "NVIDIA A100X",
                            "AMD Radeon Graphics VII",
                            "Ascend 910B",
@@ -382,7 +391,9 @@ TEST(Devices, units_times_clock_equal_the_peak_within_two_percent) {
       {"L40S", Dtype::bf16, 142, 2520, 1024},
       {"L20", Dtype::bf16, 92, 2520, 512},
       {"RTX 3090", Dtype::bf16, 82, 1695, 512},
+      {"RTX 3090 Ti", Dtype::bf16, 84, 1860, 512},
       {"RTX 4090", Dtype::bf16, 128, 2520, 512},
+      {"RTX 4090 D", Dtype::bf16, 114, 2520, 512},
       {"RTX 5090", Dtype::bf16, 170, 2407, 512},
       {"RTX 6000 Ada", Dtype::bf16, 142, 2505, 1024},
       {"RTX A6000", Dtype::bf16, 84, 1800, 1024},
@@ -390,6 +401,7 @@ TEST(Devices, units_times_clock_equal_the_peak_within_two_percent) {
       {"RTX PRO 6000 Blackwell Max-Q", Dtype::bf16, 188, 2280, 1024},
       {"Instinct MI50", Dtype::fp16, 60, 1725, 256},
       {"Instinct MI100", Dtype::fp16, 120, 1502, 1024},
+      {"Instinct MI210", Dtype::bf16, 104, 1700, 1024},
       {"Instinct MI250 OAM", Dtype::bf16, 208, 1700, 1024},
       {"Instinct MI250X OAM", Dtype::bf16, 220, 1700, 1024},
       {"Instinct MI300A", Dtype::bf16, 228, 2100, 2048},

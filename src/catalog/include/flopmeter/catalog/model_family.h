@@ -50,6 +50,7 @@ struct ModelFamily {
   std::string_view help;
   /// Values of `model_type` and `architectures` that the family reads, separated by spaces.
   std::string_view types;
+  bool own_heads = false;  ///< `build` reads the head of the class; else `build_model` replaces it
   /// Errors are kept in the Config.
   Model (*build)(const Config& config) = nullptr;
   RandomConfig random_config = {};
