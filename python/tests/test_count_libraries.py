@@ -103,13 +103,15 @@ def test_a_matmul_without_a_rule_is_named(library):
 
 @pytest.mark.parametrize("library", ["unknown_kernels"], indirect=True)
 def test_an_operator_of_an_unknown_library_is_named_if_its_name_states_a_matmul(library):
-    for name in ("fused_gemm", "gemm_workspace_size", "quantize_for_gemm", "rotate"):
+    multiply = ("fused_gemm", "quant_matmul", "spmm_sum")
+    others = ("gemm_workspace_size", "quantize_for_gemm", "rotate")
+    for name in multiply + others:
         define(library, f"{name}(Tensor a, Tensor b) -> Tensor")
     ops = torch.ops.unknown_kernels
     with flopmeter.count() as c:
-        for name in ("fused_gemm", "gemm_workspace_size", "quantize_for_gemm", "rotate"):
+        for name in multiply + others:
             getattr(ops, name)(torch.ones(2, 3), torch.ones(3, 4))
-    assert c.unsupported == [("unknown_kernels::fused_gemm", 1, None)]
+    assert c.unsupported == [(f"unknown_kernels::{name}", 1, None) for name in multiply]
     flopmeter.register_op("unknown_kernels::fused_gemm", lambda a, b: 2 * a[0] * a[1] * b[1])
     with flopmeter.count() as c:
         ops.fused_gemm(torch.ones(2, 3), torch.ones(3, 4))
