@@ -49,6 +49,23 @@ def test_arguments_are_found_by_their_names(library):
     assert c.hardware_flops == FORWARD + 2 * 12 * 4 * 14
 
 
+@pytest.mark.parametrize("library", ["xformers"], indirect=True)
+@pytest.mark.parametrize("release", ["0.0.23", "0.0.26"])
+def test_arguments_whose_names_differ_by_release(library, release):
+    name = "efficient_attention_forward_cutlass"
+    if release == "0.0.23":
+        define(library, f"{name}(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, Tensor? seqstart_q, int custom_mask_type) -> Tensor")
+    else:
+        define(library, f"{name}(Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor? cu_seqlens_q, int custom_mask_type) -> Tensor")
+    call = getattr(torch.ops.xformers, name)
+    with flopmeter.count() as c:
+        call(*inputs(), None, None, 2)
+    assert (c.hardware_flops, c.attention_pairs) == (FORWARD, "exact")
+    with flopmeter.count() as c:
+        call(*inputs(), torch.zeros(3, 5), None, 2)
+    assert c.attention_pairs == "full"
+
+
 @pytest.mark.parametrize("library", ["xformers_flash"], indirect=True)
 def test_one_of_several_optional_parameters_is_enough(library):
     define(
