@@ -97,6 +97,24 @@ def test_attention_in_an_unknown_namespace_is_recognized(library):
     assert not c.unsupported
 
 
+@pytest.mark.parametrize("library", ["_neighborhood_attention"], indirect=True)
+def test_recognized_attention_with_parameters_that_reduce_the_pairs_is_an_upper_bound(library):
+    define(library, "fmha_forward(Tensor query, Tensor key, Tensor value, bool is_causal, Tensor? cumulative_seqlen_Q) -> Tensor")
+    define(library, "fmha_backward(Tensor query, Tensor key, Tensor value, Tensor d_output, bool is_causal) -> Tensor")
+    define(library, "na1d_forward(Tensor query, Tensor key, Tensor value, int[] kernel_size, bool[] is_causal) -> Tensor")
+    ops = torch.ops._neighborhood_attention
+    with flopmeter.count() as c:
+        ops.fmha_forward(*inputs(), True, None)
+        ops.fmha_backward(*inputs(), torch.randn(2, 3, 4, 6), True)
+    assert (c.hardware_flops, c.bounded_flops) == (FORWARD + 2 * 24 * 4 * (3 * 8 + 2 * 6), 0)
+    with flopmeter.count() as c:
+        ops.fmha_forward(*inputs(), True, torch.tensor([0, 2, 3]))
+    assert c.hardware_flops == c.bounded_flops == FORWARD
+    with flopmeter.count() as c:
+        ops.na1d_forward(*inputs(), [3], [False])
+    assert c.hardware_flops == c.bounded_flops == 2 * 2 * 15 * 4 * (8 + 6)
+
+
 @pytest.mark.parametrize("library", ["_flash_attn_late"], indirect=True)
 def test_calls_before_an_unknown_operator_was_noticed_are_reported(library):
     with flopmeter.count() as c:

@@ -105,7 +105,7 @@ const OpRule* recognize_op(std::string_view name, std::span<const std::string_vi
     });
   };
   if (has("q query") && has("k key") && has("v value") && has("causal is_causal"))
-    return has("dout d_out do dO dOutput grad grad_out grad_output") ? backward : forward;
+    return has("dout d_out d_output do dO dOutput grad grad_out grad_output") ? backward : forward;
   return states_a_matmul(name) ? find_exactly("any::matmul") : nullptr;
 }
 
