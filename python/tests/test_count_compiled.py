@@ -10,16 +10,17 @@ import pytest
 import torch
 from compiled_cases import BATCH, GPT, LENGTH, WIDTH, counted
 
+import flopmeter
 from flopmeter.torch.graph_reader import from_text
 
 pytestmark = pytest.mark.torch2("torch.compile")
 PROGRAM = Path(__file__).parent / "compiled_cases.py"
 
 
-def run(tmp_path, case, *, flopmeter=True, freezing=False, **options):
+def run(tmp_path, case, *, with_flopmeter=True, freezing=False, **options):
     """Counts of a case in a separate process; the caches stay in ``tmp_path``."""
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), case, json.dumps(options), str(int(flopmeter))],
+        [sys.executable, str(PROGRAM), case, json.dumps(options), str(int(with_flopmeter))],
         capture_output=True,
         text=True,
         timeout=1200,
@@ -28,6 +29,7 @@ def run(tmp_path, case, *, flopmeter=True, freezing=False, **options):
             "TORCHINDUCTOR_FREEZING": str(int(freezing)),
             "PATH": "/usr/bin:/bin",
             "HOME": str(tmp_path),
+            "PYTHONPATH": str(Path(flopmeter.__file__).parents[1]),  # the package of this process
         },
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -63,7 +65,7 @@ def test_small_gpt_in_the_first_process_and_from_caches(tmp_path):
 
 @pytest.mark.torch2("caches that other programs can use", since=(2, 12))
 def test_caches_written_without_flopmeter(tmp_path):
-    run(tmp_path, "checkpointed", flopmeter=False)
+    run(tmp_path, "checkpointed", with_flopmeter=False)
     check(run(tmp_path, "checkpointed"), cached=True)
 
 
@@ -112,7 +114,7 @@ def test_other_models(tmp_path, case):
 @pytest.mark.long
 @pytest.mark.parametrize("case", ["mlp", "conv", "llama", "moe", "flex"])
 def test_other_models_with_caches_written_without_flopmeter(tmp_path, case):
-    run(tmp_path, case, flopmeter=False)
+    run(tmp_path, case, with_flopmeter=False)
     check(run(tmp_path, case), cached=True)
 
 

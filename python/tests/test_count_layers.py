@@ -103,6 +103,16 @@ def test_eager_attention_is_two_full_matmuls_per_pass():
     assert (c.forward, c.backward, c.hardware_flops, c.attention_pairs) == (forward, 2 * forward, brute, "full")
 
 
+@pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="torch 2.8 added grouped matmuls")
+def test_rows_after_the_last_group_of_a_grouped_matmul_do_not_count():
+    x, experts = torch.randn(12, 8, dtype=torch.bfloat16), torch.randn(3, 8, 16, dtype=torch.bfloat16)
+    ends, gradient = torch.tensor([2, 5, 8], dtype=torch.int32), torch.ones(12, 16, dtype=torch.bfloat16)
+    with flopmeter.count() as c:
+        torch._grouped_mm(x.requires_grad_(), experts.requires_grad_(), offs=ends).backward(gradient)
+    work = 2 * 8 * 8 * 16
+    assert (c.forward, c.backward, c.bounded_flops) == (work, 2 * work, 0)
+
+
 @pytest.mark.torch2("scaled_dot_product_attention")
 @pytest.mark.skipif("enable_gqa" not in (getattr(F, "scaled_dot_product_attention", str).__doc__ or ""), reason="torch 2.5 added grouped keys")
 def test_all_query_heads_use_the_grouped_keys():

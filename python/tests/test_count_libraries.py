@@ -49,6 +49,23 @@ def test_arguments_are_found_by_their_names(library):
     assert c.hardware_flops == FORWARD + 2 * 12 * 4 * 14
 
 
+@pytest.mark.parametrize("library", ["xformers"], indirect=True)
+@pytest.mark.parametrize("release", ["0.0.23", "0.0.26"])
+def test_arguments_whose_names_differ_by_release(library, release):
+    name = "efficient_attention_forward_cutlass"
+    if release == "0.0.23":
+        define(library, f"{name}(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, Tensor? seqstart_q, int custom_mask_type) -> Tensor")
+    else:
+        define(library, f"{name}(Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor? cu_seqlens_q, int custom_mask_type) -> Tensor")
+    call = getattr(torch.ops.xformers, name)
+    with flopmeter.count() as c:
+        call(*inputs(), None, None, 2)
+    assert (c.hardware_flops, c.attention_pairs) == (FORWARD, "exact")
+    with flopmeter.count() as c:
+        call(*inputs(), torch.zeros(3, 5), None, 2)
+    assert c.attention_pairs == "full"
+
+
 @pytest.mark.parametrize("library", ["xformers_flash"], indirect=True)
 def test_one_of_several_optional_parameters_is_enough(library):
     define(
@@ -80,6 +97,24 @@ def test_attention_in_an_unknown_namespace_is_recognized(library):
     assert not c.unsupported
 
 
+@pytest.mark.parametrize("library", ["_neighborhood_attention"], indirect=True)
+def test_recognized_attention_with_parameters_that_reduce_the_pairs_is_an_upper_bound(library):
+    define(library, "fmha_forward(Tensor query, Tensor key, Tensor value, bool is_causal, Tensor? cumulative_seqlen_Q) -> Tensor")
+    define(library, "fmha_backward(Tensor query, Tensor key, Tensor value, Tensor d_output, bool is_causal) -> Tensor")
+    define(library, "na1d_forward(Tensor query, Tensor key, Tensor value, int[] kernel_size, bool[] is_causal) -> Tensor")
+    ops = torch.ops._neighborhood_attention
+    with flopmeter.count() as c:
+        ops.fmha_forward(*inputs(), True, None)
+        ops.fmha_backward(*inputs(), torch.randn(2, 3, 4, 6), True)
+    assert (c.hardware_flops, c.bounded_flops) == (FORWARD + 2 * 24 * 4 * (3 * 8 + 2 * 6), 0)
+    with flopmeter.count() as c:
+        ops.fmha_forward(*inputs(), True, torch.tensor([0, 2, 3]))
+    assert c.hardware_flops == c.bounded_flops == FORWARD
+    with flopmeter.count() as c:
+        ops.na1d_forward(*inputs(), [3], [False])
+    assert c.hardware_flops == c.bounded_flops == 2 * 2 * 15 * 4 * (8 + 6)
+
+
 @pytest.mark.parametrize("library", ["_flash_attn_late"], indirect=True)
 def test_calls_before_an_unknown_operator_was_noticed_are_reported(library):
     with flopmeter.count() as c:
@@ -103,13 +138,15 @@ def test_a_matmul_without_a_rule_is_named(library):
 
 @pytest.mark.parametrize("library", ["unknown_kernels"], indirect=True)
 def test_an_operator_of_an_unknown_library_is_named_if_its_name_states_a_matmul(library):
-    for name in ("fused_gemm", "gemm_workspace_size", "quantize_for_gemm", "rotate"):
+    multiply = ("fused_gemm", "quant_matmul", "spmm_sum")
+    others = ("gemm_workspace_size", "quantize_for_gemm", "rotate")
+    for name in multiply + others:
         define(library, f"{name}(Tensor a, Tensor b) -> Tensor")
     ops = torch.ops.unknown_kernels
     with flopmeter.count() as c:
-        for name in ("fused_gemm", "gemm_workspace_size", "quantize_for_gemm", "rotate"):
+        for name in multiply + others:
             getattr(ops, name)(torch.ones(2, 3), torch.ones(3, 4))
-    assert c.unsupported == [("unknown_kernels::fused_gemm", 1, None)]
+    assert c.unsupported == [(f"unknown_kernels::{name}", 1, None) for name in multiply]
     flopmeter.register_op("unknown_kernels::fused_gemm", lambda a, b: 2 * a[0] * a[1] * b[1])
     with flopmeter.count() as c:
         ops.fused_gemm(torch.ones(2, 3), torch.ones(3, 4))

@@ -54,9 +54,16 @@ def train(attention, directory, steps):
     return truth.counters(), sum(each.kind == "device_to_host" for each in truth.kernels)
 
 
+def count_once(call, *args, **options):
+    """Opens the clock of the device, which takes a moment on a busy machine."""
+    with flopmeter.count():
+        call(*args, **options)
+
+
 def test_a_count_knows_the_starts_when_the_device_has_reached_the_copy(attention):
     q, k, v = (torch.zeros(7, heads, 8, device=DEVICE) for heads in (4, 2, 2))
     starts = torch.tensor([0, 5, 7], dtype=torch.int32).to(DEVICE)
+    count_once(attention, q, k, v, starts, starts, 6, 6, True)
     torch.simgpu.synchronize()
     simgpu.reset()
     with flopmeter.count() as c:
@@ -67,6 +74,28 @@ def test_a_count_knows_the_starts_when_the_device_has_reached_the_copy(attention
     assert not waited  # the truth itself waits for the device
     assert (c.hardware_flops, c.bounded_flops) == ((15 + 3) * PAIR, 0)
     assert c.by_op == {"flash_attn::_flash_attn_varlen_forward": (15 + 3) * PAIR}
+
+
+@pytest.fixture
+def grouped():
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("_grouped_mm", lambda x, experts, *_: x @ experts[0], "PrivateUse1")
+    yield torch._grouped_mm
+    library._destroy()
+
+
+def test_a_count_knows_the_groups_of_a_matmul_when_the_device_has_reached_the_copy(grouped):
+    x = torch.zeros(12, 8, dtype=torch.bfloat16, device=DEVICE)
+    experts = torch.zeros(3, 8, 16, dtype=torch.bfloat16, device=DEVICE)
+    ends = torch.tensor([2, 5, 8], dtype=torch.int32).to(DEVICE)
+    count_once(grouped, x, experts, ends)
+    torch.simgpu.synchronize()
+    with flopmeter.count() as c:
+        torch.simgpu._sleep(2_000_000_000)
+        grouped(x, experts, ends)
+    assert c.bounded_flops == c.model_flops == 2 * 12 * 8 * 16
+    torch.simgpu.synchronize()
+    assert (c.model_flops, c.bounded_flops, c.attention_pairs) == (2 * 8 * 8 * 16, 0, "none")
 
 
 class Word(enum.Enum):

@@ -113,7 +113,7 @@ inline std::optional<OpCost> attention_cost(const OpCall& call, const AttentionP
 
 /// Of a call that attention_cost() supports.
 template <AttentionPlaces at>
-std::optional<PackedAttention> packed_attention(const OpCall& call) {
+std::optional<PackedWork> packed_attention(const OpCall& call) {
   if (at.starts < 0 || !call.arg(at.starts).is_tensor(1) || !call.arg(at.starts + 1).is_tensor(1))
     return std::nullopt;
   if (call.arg(at.used).is_tensor() || call.arg(at.mask_program).kind != Arg::Kind::none)
@@ -122,10 +122,11 @@ std::optional<PackedAttention> packed_attention(const OpCall& call) {
   const int heads = at.heads_first && q.rank == 4 ? -3 : -2;
   const Attention one{
       .pairs = 1, .heads = q[heads], .d_qk = q[-1], .d_v = call.arg(at.query + 2)[-1]};
-  return PackedAttention{.starts = at.starts,
-                         .pair = cost_of(one, q.dtype, at.backward, AttentionPairs::exact),
-                         .band = attention_band(call, at),
-                         .backward = at.backward};
+  return PackedWork{.queries_at = at.starts,
+                    .keys_at = at.starts + 1,
+                    .unit = cost_of(one, q.dtype, at.backward, AttentionPairs::exact),
+                    .band = attention_band(call, at),
+                    .backward = at.backward};
 }
 
 template <AttentionPlaces at>

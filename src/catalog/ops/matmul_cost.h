@@ -39,4 +39,14 @@ constexpr std::optional<WideInt> wanted_gradients(const Arg& mask, int count) {
   return wanted;
 }
 
+/// Example of a matmul that is cut into groups, which may end before the tensor does.
+constexpr OpExample bounded_example(std::string_view op,
+                                    std::string_view call,
+                                    WideInt flops,
+                                    WideInt bytes) {
+  OpExample example = op_example(op, call, flops, bytes);
+  example.bounded = true;
+  return example;
+}
+
 }  // namespace flopmeter

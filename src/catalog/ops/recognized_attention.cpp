@@ -11,9 +11,27 @@ namespace {
 constexpr AttentionPlaces forward = named_attention;
 constexpr AttentionPlaces backward = backward_of(named_attention);
 
+/// Other parameters that reduce the pairs make them a bound if they are passed.
+int recognized_place(std::string_view parameter) {
+  if (const int place = attention_place<forward>(parameter); place >= 0) return place;
+  const auto is_named = [&](std::string_view part) {
+    return parameter.find(part) != std::string_view::npos;
+  };
+  if (is_named("mask") || is_named("indices") || is_named("kernel_size"))
+    return forward.mask_program;
+  return is_named("seqlen") ? forward.used : -1;
+}
+
+template <AttentionPlaces at>
+constexpr OpRule recognized(std::string_view name) {
+  OpRule rule = attention_rule<at>(name);
+  rule.place_of = recognized_place;
+  return rule;
+}
+
 constexpr std::array rules = {
-    library_attention_rule<forward>("any::attention_forward"),
-    library_attention_rule<backward>("any::attention_backward"),
+    recognized<forward>("any::attention_forward"),
+    recognized<backward>("any::attention_backward"),
 };
 
 // query, key, value, starts, longest, used, pages, chunk, causal, window

@@ -127,13 +127,14 @@ std::optional<OpCost> attention(const OpCall& call) {
 
 /// Of a call that attention() supports.
 template <bool backward>
-std::optional<PackedAttention> packed_attention(const OpCall& call) {
+std::optional<PackedWork> packed_attention(const OpCall& call) {
   const Arg q = call.arg(query_at);
   const Attention one{.pairs = 1, .heads = q[-2], .d_qk = q[-1], .d_v = call.arg(query_at + 2)[-1]};
-  return PackedAttention{.starts = starts_at,
-                         .pair = cost_of(one, q.dtype, backward, AttentionPairs::exact),
-                         .band = band_of(call),
-                         .backward = backward};
+  return PackedWork{.queries_at = starts_at,
+                    .keys_at = starts_at + 1,
+                    .unit = cost_of(one, q.dtype, backward, AttentionPairs::exact),
+                    .band = band_of(call),
+                    .backward = backward};
 }
 
 consteval CallLayout release(

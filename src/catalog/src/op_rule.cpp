@@ -63,10 +63,11 @@ bool states_a_matmul(std::string_view name) {
   constexpr auto parts =
       std::to_array<std::string_view>({"gemm", "matmul", "attn", "attention", "fmha", "einsum"});
   constexpr std::string_view words =
-      "mm bmm gmm gemv addmm mha mla fmoe linear conv conv1d conv2d conv3d lstm gru";
+      "mm bmm gmm spmm sddmm gemv addmm mha mla fmoe linear qlinear conv conv1d conv2d conv3d lstm "
+      "gru";
   // Prepare operands, combine results, or report properties.
   constexpr std::string_view others =
-      "get is has quant quantize dequant dequantize pack prepack unpack repack swizzle shuffle "
+      "get is has quantize dequantize pack prepack unpack repack swizzle shuffle "
       "rearrange permute merge combine workspace metadata scheduler size sizes offs mask";
   name = name.substr(name.find("::") + 2);
   name = name.substr(0, name.find('.'));
@@ -104,7 +105,7 @@ const OpRule* recognize_op(std::string_view name, std::span<const std::string_vi
     });
   };
   if (has("q query") && has("k key") && has("v value") && has("causal is_causal"))
-    return has("dout d_out do dO dOutput grad grad_out grad_output") ? backward : forward;
+    return has("dout d_out d_output do dO dOutput grad grad_out grad_output") ? backward : forward;
   return states_a_matmul(name) ? find_exactly("any::matmul") : nullptr;
 }
 
@@ -120,9 +121,19 @@ WideInt AttentionBand::pairs(std::int64_t queries, std::int64_t keys) const {
                     limit(left) + to_the_right + 1);
 }
 
-std::optional<OpCost> PackedAttention::cost(std::span<const std::int64_t> query_starts,
-                                            std::span<const std::int64_t> key_starts) const {
+std::optional<OpCost> PackedWork::cost(std::span<const std::int64_t> query_starts,
+                                       std::span<const std::int64_t> key_starts) const {
   if (query_starts.size() != key_starts.size()) return std::nullopt;
+  const auto times = [this](WideInt count) {
+    return OpCost{.executed = {unit.executed.value * count},
+                  .model = {unit.model.value * count},
+                  .bytes = {},
+                  .pairs = unit.pairs};
+  };
+  if (queries_at == keys_at) {
+    const std::int64_t rows = query_starts.empty() ? 0 : query_starts.back();
+    return rows < 0 ? std::nullopt : std::optional(times(rows));
+  }
   WideInt pairs = 0;
   for (std::size_t i = 1; i < query_starts.size(); ++i) {
     const std::int64_t queries = query_starts[i] - query_starts[i - 1];
@@ -130,10 +141,7 @@ std::optional<OpCost> PackedAttention::cost(std::span<const std::int64_t> query_
     if (queries < 0 || keys < 0) return std::nullopt;
     pairs += band.pairs(queries, keys);
   }
-  return OpCost{.executed = {pair.executed.value * pairs},
-                .model = {pair.model.value * pairs},
-                .bytes = {},
-                .pairs = AttentionPairs::exact};
+  return times(pairs);
 }
 
 std::optional<OpCost> unknown_cost(const OpCall& /*call*/) {

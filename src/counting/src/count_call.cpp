@@ -62,7 +62,7 @@ void count_by_rule(const FlopmeterOp* op, const FlopmeterCall* call) noexcept {
   const auto& entry = static_cast<const OpEntry&>(*op);
   std::optional<OpCost> cost = entry.rule->flop_cost(to_call(*call));
   if (!cost) return add_unsupported(op);
-  if (cost->pairs == AttentionPairs::unknown && call->tensors != nullptr &&
+  if ((cost->pairs == AttentionPairs::unknown || cost->bounded) && call->tensors != nullptr &&
       entry.rule->packed != nullptr)
     resolve_starts(entry, *call, *cost);
   add(entry, *call, *cost);

@@ -50,7 +50,7 @@ struct LateCall {
   std::uint64_t number;
   Starts queries;
   Starts keys;
-  PackedAttention attention;
+  PackedWork work;
   OpCost bound;
   std::size_t op;
   std::uint32_t module;
@@ -74,13 +74,13 @@ LateCalls& late() {
   return instance;
 }
 
-std::optional<OpCost> known_cost(const PackedAttention& attention,
+std::optional<OpCost> known_cost(const PackedWork& work,
                                  const Starts& queries,
                                  const Starts& keys) {
   const auto query_starts = queries.read();
   if (!query_starts) return std::nullopt;
   const auto key_starts = keys.read();
-  return key_starts ? attention.cost(*query_starts, *key_starts) : std::nullopt;
+  return key_starts ? work.cost(*query_starts, *key_starts) : std::nullopt;
 }
 
 /// Difference between the work of a call and its bound, modulo 2^64.
@@ -102,6 +102,7 @@ void add_difference(FlopTotals& totals, const LateCall& call, const LateDifferen
     if (call.pass != static_cast<std::size_t>(Pass::recompute))
       totals.bounded -= static_cast<std::uint64_t>(call.bound.model.value);
   }
+  if (call.bound.pairs != AttentionPairs::unknown) return;
   --totals.attention_calls[static_cast<std::size_t>(AttentionPairs::unknown)];
   ++totals.attention_calls[static_cast<std::size_t>(AttentionPairs::exact)];
 }
@@ -116,23 +117,26 @@ void resolve_starts(const OpEntry& entry, const FlopmeterCall& call, OpCost& cos
   const FlopmeterAdapter* adapter = attached_adapter();
   if (adapter == nullptr || adapter->copy_starts == nullptr) return;
   const OpCall read{.args = to_args(call.args, call.arg_count), .output = {}};
-  const auto attention = entry.rule->packed(read);
-  if (!attention) return;
-  const auto at = static_cast<std::size_t>(attention->starts);
-  if (at + 1 >= call.arg_count || call.tensors[at] == nullptr || call.tensors[at + 1] == nullptr)
-    return;
+  const auto work = entry.rule->packed(read);
+  if (!work) return;
+  const auto tensor_at = [&](int place) {
+    const auto at = static_cast<std::size_t>(place);
+    return at < call.arg_count ? call.tensors[at] : nullptr;
+  };
+  const void* const query_starts = tensor_at(work->queries_at);
+  const void* const key_starts = tensor_at(work->keys_at);
+  if (query_starts == nullptr || key_starts == nullptr) return;
   // The pass of pending work is not known yet.  Gradients are in the backward pass.
   std::size_t pass = call.pass;
-  if (attention->backward && pass >= FLOPMETER_PENDING_FIRST) pass = FLOPMETER_BACKWARD;
+  if (work->backward && pass >= FLOPMETER_PENDING_FIRST) pass = FLOPMETER_BACKWARD;
   LateCalls& all = late();
   const bool may_be_late = pass < pass_count && all.users.load(std::memory_order_relaxed) > 0;
   const std::uint64_t group = all.group.load(std::memory_order_relaxed);
   const auto starts = [&](bool late_too) {
-    return std::pair{Starts(call.tensors[at], group, late_too),
-                     Starts(call.tensors[at + 1], group, late_too)};
+    return std::pair{Starts(query_starts, group, late_too), Starts(key_starts, group, late_too)};
   };
   if (const auto on_host = starts(false); on_host.first.exists() && on_host.second.exists()) {
-    if (const auto exact = known_cost(*attention, on_host.first, on_host.second)) cost = *exact;
+    if (const auto exact = known_cost(*work, on_host.first, on_host.second)) cost = *exact;
     return;
   }
   if (!may_be_late) return;
@@ -144,7 +148,7 @@ void resolve_starts(const OpEntry& entry, const FlopmeterCall& call, OpCost& cos
       std::make_shared<LateCall>(LateCall{.number = all.count.load(std::memory_order_relaxed),
                                           .queries = std::move(queries),
                                           .keys = std::move(keys),
-                                          .attention = *attention,
+                                          .work = *work,
                                           .bound = cost,
                                           .op = entry.index,
                                           .module = call.module,
@@ -166,7 +170,7 @@ FlopTotals late_work(std::uint64_t first, std::uint64_t last) noexcept {
   const std::lock_guard lock(all.mutex);
   for (const auto& call : all.calls) {
     if (call->number < first || call->number >= last) continue;
-    if (const auto exact = known_cost(call->attention, call->queries, call->keys))
+    if (const auto exact = known_cost(call->work, call->queries, call->keys))
       add_difference(totals, *call, {*call, *exact});
   }
   while (all.spans == 0 && !all.calls.empty() && all.calls.front()->number < last)
@@ -198,7 +202,7 @@ void LateSpan::stop() {
 
 void LateSpan::resolve(Snapshot& work) const {
   for (const auto& call : calls_) {
-    const auto exact = known_cost(call->attention, call->queries, call->keys);
+    const auto exact = known_cost(call->work, call->queries, call->keys);
     if (!exact) continue;
     const LateDifference late(*call, *exact);
     add_difference(work.totals, *call, late);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention over packed sequences whose starts are on a device.  Such a call is counted with an
-// upper bound.  Its starts are copied to the host without waiting, and what they change is known
-// when the device has reached the copy.
+// Attention over packed sequences whose starts are on a device, and matmuls of groups whose ends
+// are.  Such a call is counted with an upper bound.  Its starts are copied to the host without
+// waiting, and what they change is known when the device has reached the copy.
 #pragma once
 
 #include "op_table.h"

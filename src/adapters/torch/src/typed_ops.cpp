@@ -18,10 +18,6 @@
 #include <ATen/ops/_scaled_mm_ops.h>
 #define FLOPMETER_HAS_SCALED_MM
 #endif
-#if __has_include(<ATen/ops/_grouped_mm_ops.h>)
-#include <ATen/ops/_grouped_mm_ops.h>
-#define FLOPMETER_HAS_GROUPED_MM
-#endif
 #if __has_include(<ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>)
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward_ops.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>
@@ -136,9 +132,6 @@ void register_typed(torch::Library& library) {
 #endif
 #ifdef FLOPMETER_HAS_SCALED_MM
   wrap_all<_scaled_mm, _scaled_mm_out>(library);
-#endif
-#ifdef FLOPMETER_HAS_GROUPED_MM
-  wrap_all<_grouped_mm>(library);
 #endif
 #ifdef FLOPMETER_HAS_CPU_FLASH
   wrap_all<_scaled_dot_product_flash_attention_for_cpu,

@@ -107,14 +107,16 @@ struct AttentionBand {
   [[nodiscard]] WideInt pairs(std::int64_t queries, std::int64_t keys) const;
 };
 
-/// Attention over packed sequences: its FLOPs follow from the values of two tensors.
-struct PackedAttention {
-  int starts = 0;  ///< argument with the starts of the queries; those of the keys follow
-  OpCost pair;     ///< cost of one pair
+/// Attention over packed sequences, or matmuls of groups of rows: the FLOPs follow from the values
+/// of tensors.
+struct PackedWork {
+  int queries_at = 0;  ///< argument with the starts of the queries, or with the ends of the groups
+  int keys_at = 0;     ///< argument with the starts of the keys; of groups the same
+  OpCost unit;         ///< cost of one pair, or of one row
   AttentionBand band;
   bool backward = false;
 
-  /// Empty if the starts do not fit each other.
+  /// Empty if the values do not fit each other.
   [[nodiscard]] std::optional<OpCost> cost(std::span<const std::int64_t> query_starts,
                                            std::span<const std::int64_t> key_starts) const;
 };
@@ -151,8 +153,9 @@ struct OpRule {
   int (*place_of)(std::string_view parameter) = nullptr;
   /// For functions whose parameters have no names: positions by the number of arguments.
   std::span<const CallLayout> layouts = {};
-  /// Of a call whose pairs are unknown: what the values of its tensors decide; null if nothing.
-  std::optional<PackedAttention> (*packed)(const OpCall& call) = nullptr;
+  /// Of a call whose pairs or rows are unknown: what the values of its tensors decide; null if
+  /// nothing.
+  std::optional<PackedWork> (*packed)(const OpCall& call) = nullptr;
 };
 
 /// Names of parameters by position, for OpRule::place_of: place_in<"x - A|a">.
