@@ -92,6 +92,8 @@ def test_commands_show_no_mfu(run, command):
     assert not _utilization(json.loads(done.stdout))
     done = subprocess.run([str(PROGRAM), *command, str(run[0])], capture_output=True, text=True, timeout=60)
     assert not re.search(r"MFU[^a-z\n]*\d", done.stdout), done.stdout
+    if command == ["diagnose"]:
+        assert "not known (unsupported: torchao::blockwise_scaled_mm)" in done.stdout
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the flopmeter program is not built")
