@@ -24,7 +24,7 @@ std::string why_no_mfu(const Evidence& evidence, const StepTotals& totals) {
   const std::string device = evidence.peaks.device.empty() ? "this device" : evidence.peaks.device;
   const auto missing = [&](const std::string& peak) {
     return "the " + peak + " of " + device +
-           " is not known; set it (--peak, peak_tflops) or measure it with flopmeter peak";
+           " is not known (set it with --peak or peak_tflops, or measure it with flopmeter peak)";
   };
   if (std::none_of(peaks.begin(), peaks.end(), [](const auto& peak) { return peak.has_value(); }))
     return missing("peak");
@@ -34,9 +34,9 @@ std::string why_no_mfu(const Evidence& evidence, const StepTotals& totals) {
   }
   for (auto step = evidence.steps.rbegin(); step != evidence.steps.rend(); ++step) {
     if (step->tag == StepTag::train && !step->flops_note.empty())
-      return std::string{step->flops_note};
+      return "the FLOPs are not known (" + std::string{step->flops_note} + ")";
   }
-  return "the FLOPs of the steps are not known";
+  return "the FLOPs are not known";
 }
 
 /// Fills in the effect of a fix from the time that remains.

@@ -97,7 +97,7 @@ const budgetsSection = (documents, labels) => {
 
 const figuresSection = (documents, labels, ids) => {
   const rows = [["MFU", data => text(data.headline.mfu, percent)], ["mean step", data => text(data.headline.step_seconds, duration)],
-    ["tokens per second", data => text(data.headline.tokens_per_second, whole)], ["samples per second", data => text(data.headline.samples_per_second, value => fixed(value, 2))],
+    ["tokens per second", data => text(data.headline.tokens_per_second, whole)], ["samples per second", data => text(data.headline.samples_per_second, shown["per second"])],
     ["train steps", data => whole(data.headline.train_steps)], ["model", data => data.run.model || "n/a"], ["device", data => data.run.device.name || "n/a"],
     ["ranks", data => whole(data.ranks.count)], ["largest finding", data => data.findings && data.findings.length ? data.findings[0].summary : "none"]];
   return section("Side by side", null, table([["", "side"], ...labels.map(label => [label, "r wrap"])],

@@ -26,7 +26,7 @@ const fixed = (value, digits) => value.toLocaleString("en-US", {minimumFractionD
 const whole = value => Math.round(value).toLocaleString("en-US");
 const percent = ratio => {
   const size = Math.abs(ratio);
-  return fixed(100 * ratio, size > 0 && size < 1e-3 ? Math.min(8, 1 - Math.floor(Math.log10(100 * size))) : 1) + " %";
+  return (100 * ratio).toFixed(size > 0 && size < 1e-3 ? Math.min(8, 1 - Math.floor(Math.log10(100 * size))) : 1) + " %";
 };
 // Parts of a whole; as printed they have the same sum, 100.0 % for all of them. The parts at `exact` are printed as percent() does, unless no other part can take what is missing.
 const percents = (parts, exact = []) => {

@@ -22,7 +22,7 @@ const showHead = data => {
     ["HFU", text(headline.hfu, percent)],
     ["per device", text(headline.flops_per_second_device, value => unit(value, "FLOP/s"))],
     ["tokens per second", text(headline.tokens_per_second, whole)],
-    ["samples per second", text(headline.samples_per_second, value => value < 100 ? fixed(value, 2) : whole(value))],
+    ["samples per second", text(headline.samples_per_second, shown["per second"])],
     ["mean step", text(headline.step_seconds, duration)],
     ["train steps", whole(headline.train_steps)],
     ["step", known(run.total_steps) ? `${whole(headline.last_step || 0)} of ${whole(run.total_steps)}` : "n/a"],

@@ -7,9 +7,10 @@ const heatColor = off => {
   const strength = Math.min(1, Math.abs(off) / 0.2);
   return `color-mix(in srgb, var(--${off > 0 ? "low" : "accent"}) ${Math.round(100 * strength)}%, var(--track))`;
 };
+// The lower one of two: against itself, the slower of two ranks would not be slow.
 const median = values => {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted.length ? sorted[sorted.length >> 1] : null;
+  return sorted.length ? sorted[(sorted.length - 1) >> 1] : null;
 };
 const heatMap = (id, map) => {
   const columns = Math.max(0, ...map.rows.map(row => row.length));

@@ -31,7 +31,9 @@ void write_ranks(JsonWriter& json,
     rows.emplace_back(rank, &totals);
     own.push_back(own_seconds(totals.steps));
   }
-  const auto middle = own.begin() + static_cast<std::ptrdiff_t>(own.size() / 2);
+  // The lower one of two: against itself, the slower of two ranks would not be slow.
+  const auto middle =
+      own.begin() + static_cast<std::ptrdiff_t>(own.empty() ? 0 : (own.size() - 1) / 2);
   if (!own.empty()) std::nth_element(own.begin(), middle, own.end());
   const std::optional<double> median = own.empty() ? std::nullopt : std::optional{*middle};
   json.key("ranks").begin_object().field("count", rows.size()).field("median_seconds", median);

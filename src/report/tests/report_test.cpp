@@ -68,6 +68,12 @@ TEST_F(Report, names_the_slow_rank) {
   for (const Json& row : page["ranks"]["rows"]) EXPECT_EQ(row["slow"], row["rank"] == 3);
 }
 
+TEST_F(Report, the_slower_of_two_ranks_is_above_the_median) {
+  for (const int rank : {2, 3}) write(1, 20, rank);
+  const Json ranks = report()["ranks"];
+  EXPECT_NEAR(ranks["median_seconds"].get<double>(), 0.4, 1e-9);
+}
+
 TEST_F(Report, a_finding_that_holds_to_the_end_is_marked_to_the_end) {
   write(1, 27);
   const Json page = report();

@@ -145,3 +145,17 @@ def test_a_path_that_is_not_a_run_directory_is_one_line(flopmeter):
     done = flopmeter("watch", "/nowhere/at/all", check=False)
     assert done.returncode == 1
     assert "cannot read the run directory" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_run_that_has_not_begun_is_waited_for(program, tmp_path):
+    if not shutil.which("tmux"):
+        pytest.skip("tmux is not installed")
+    directory = tmp_path / "run"
+    terminal = Terminal(f"'{program}' watch '{directory}' --interval 0.2")
+    try:
+        terminal.wait_for("waiting for a run")
+        synthetic_runs.describe(directory)
+        synthetic_runs.write_stream(synthetic_runs.stream(directory), (synthetic_runs.noisy(step) for step in range(20)))
+        terminal.wait_for("llama-3-8b", "MFU 4")
+    finally:
+        terminal.close()
