@@ -143,3 +143,40 @@ print(torch.ones(2).sum().item())
 """
     output, errors, exit_code = folder.run(sys.executable, "-c", code)
     assert (output, errors, exit_code) == ("2.0\n", NOTHING, 0)
+
+
+@pytest.mark.torch2("hooks for optimizers")
+def test_a_program_of_the_same_name_runs_once_and_unmonitored(folder):
+    script = folder.path / "flopmeter.py"
+    script.write_text("print('runs')\n" + (SCRIPTS / "plain_loop.py").read_text())
+    output, errors, code = folder.run(sys.executable, script, 3, PYTHONPATH=str(SCRIPTS))
+    assert code == 0 and output.count("runs") == 1
+    assert f"the program has another module of that name: {script}" in errors
+    assert not folder.logs.exists()
+
+
+@pytest.mark.torch2("hooks for optimizers")
+def test_a_folder_of_the_same_name_does_not_hide_the_package(folder):
+    (folder.path / "flopmeter").mkdir()
+    installed = "[path for path in sys.path if not os.path.exists(path + '/flopmeter/__init__.py')]"
+    code = f"import os, sys; sys.path = [{str(folder.path)!r}, *{installed}]\n" + (SCRIPTS / "plain_loop.py").read_text()
+    _, errors, code = folder.run(sys.executable, "-c", code, 3, PYTHONPATH=str(SCRIPTS))
+    assert code == 0, errors
+    assert len(folder.records()) == 3
+
+
+@pytest.mark.torch2("hooks for optimizers")
+def test_a_warning_that_is_shown_once_is_shown_once(folder):
+    code = """
+import warnings
+import torch
+for _ in range(3):
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters())
+    for _ in range(40):
+        warnings.warn("shown once")
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+"""
+    _, errors, exit_code = folder.run(sys.executable, "-c", code)
+    assert exit_code == 0 and errors.count("shown once") == 1, errors

@@ -6,6 +6,7 @@ monitor starts there, and the global module hook is removed.  A process without 
 """
 
 import os
+import re
 import sys
 import warnings
 import weakref
@@ -15,7 +16,7 @@ from flopmeter.log import log_once
 
 _MOST_CALLS = 100000  # of modules without a training loop, after which modules are ignored
 _NO_OPTIMIZER_CALLS = 64  # of a module that gets gradients, after which it is a model although there is no optimizer
-_WARNING = "Using `torch.compile\\(module\\)` when there are global hooks"
+_WARNING = re.compile(r"Using `torch.compile\(module\)` when there are global hooks")
 
 
 def _optimizer_exists(kind):
@@ -39,7 +40,7 @@ class Finder:
         self._candidate_calls = 0
         self._gradient = None  # handle of the hook that shows whether it gets one
         self._modules = None
-        self._filter = None
+        self._filter = ("ignore", _WARNING, Warning, None, 0)
         self._callables = None  # hooks of a monitor that has no model, to which optimizer steps are passed on
         self._started = False
         # Torch does not allow one of these to be removed while it runs them: they go when a module is called.
@@ -56,9 +57,9 @@ class Finder:
         if self._modules is not None:
             return
         self._calls = 0
-        # A compiled model would warn about the hook before the hook can be removed.
-        warnings.filterwarnings("ignore", message=_WARNING)
-        self._filter = warnings.filters[0]
+        # A compiled model would warn about the hook before the hook can be removed.  filterwarnings() would repeat warnings
+        # that the program has had once.
+        warnings.filters.insert(0, self._filter)
         self._modules = self._torch.nn.modules.module.register_module_forward_pre_hook(self._module_called)
 
     def _ignore_modules(self):

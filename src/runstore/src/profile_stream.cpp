@@ -224,6 +224,7 @@ bool ProfileWriter::add(const OpProfile& profile) {
 
 std::vector<OpProfile> read_profiles(const RunDirectory& run, int rank) {
   std::vector<OpProfile> profiles;
+  std::size_t rows = 0;
   JsonInput input;
   std::string stamp;
   for (const RankFile& file : run.files_of(rank)) {
@@ -234,8 +235,13 @@ std::vector<OpProfile> read_profiles(const RunDirectory& run, int rank) {
       auto profile = parse(input, *line);
       if (!profile) continue;
       if (!profiles.empty()) profiles.back().timeline = {};  // only the newest is shown
+      rows += profile->rows.size() + profile->idle.size();
       profiles.push_back(*std::move(profile));
-      if (profiles.size() > InputLimits::profiles_per_rank) profiles.erase(profiles.begin());
+      while (profiles.size() > InputLimits::profiles_per_rank ||
+             rows > InputLimits::profile_rows_per_rank) {
+        rows -= profiles.front().rows.size() + profiles.front().idle.size();
+        profiles.erase(profiles.begin());
+      }
     }
   }
   return profiles;

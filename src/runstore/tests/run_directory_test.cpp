@@ -315,6 +315,20 @@ TEST(StartRun, restarts_keep_the_run_id_and_continue_the_run) {
   EXPECT_FALSE(separate.earlier) << "another run id is another run";
 }
 
+TEST(ProfileStream, only_the_newest_of_many_rows_are_kept) {
+  const TemporaryDirectory directory;
+  const RunLayout layout{directory.path(), "20240129_103000", 0};
+  append_file(directory.path() + "/run.json", to_json(sample_metadata()));
+  append_file(layout.records(), "");
+  OpProfile profile;
+  profile.rows.resize(InputLimits::profile_rows);
+  for (profile.step = 0; profile.step < 25; ++profile.step)
+    append_file(layout.op_profile(), to_json(profile, InputLimits::profile_rows) + "\n");
+  const auto profiles = read_profiles(*open_run(directory.path()), 0);
+  ASSERT_EQ(profiles.size(), InputLimits::profile_rows_per_rank / InputLimits::profile_rows);
+  EXPECT_EQ(profiles.back().step, 24);
+}
+
 TEST(ProfileStream, profiles_read_back_as_written) {
   const TemporaryDirectory directory;
   OpProfile profile;

@@ -50,36 +50,47 @@ class _Table:
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if name not in AFTER_IMPORT or name in cls._asking:
+        if name != "flopmeter" and name not in AFTER_IMPORT or name in cls._asking:
             return None
         cls._asking.add(name)
         try:
-            for finder in sys.meta_path:
-                ask = None if finder is cls else getattr(finder, "find_spec", None)
-                spec = ask and ask(name, path, target)
-                if spec is not None:
-                    if hasattr(spec.loader, "exec_module"):
-                        spec.loader = _Loader(spec.loader)
-                    return spec
-            return None
+            spec = cls._found(name, path, target)
+            if name == "flopmeter":
+                return spec if spec is not None and spec.has_location else cls._own_package()
+            if spec is not None and hasattr(spec.loader, "exec_module"):
+                spec.loader = _Loader(spec.loader)
+            return spec
         finally:
             cls._asking.discard(name)
 
-
-class _Package:
-    """Last on the meta path: the package of the program that was run, if this Python has none."""
-
     @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        if name != "flopmeter":
-            return None
-        return importlib.machinery.PathFinder.find_spec(name, [os.path.dirname(_PACKAGE)])
+    def _found(cls, name, path, target):
+        for finder in sys.meta_path:
+            ask = None if finder is cls else getattr(finder, "find_spec", None)
+            spec = ask and ask(name, path, target)
+            if spec is not None:
+                return spec
+        return None
+
+    @staticmethod
+    def _own_package():
+        """The package of the program that was run: this Python has none, or only a folder of that name."""
+        return importlib.machinery.PathFinder.find_spec("flopmeter", [os.path.dirname(_PACKAGE)])
+
+
+def _require_flopmeter():
+    """ImportError if the program has another module of that name, which must not run."""
+    spec = importlib.util.find_spec("flopmeter")
+    folders = spec.submodule_search_locations or []
+    if not any(os.path.isdir(os.path.join(folder, "launcher")) for folder in folders):
+        raise ImportError("the program has another module of that name: {}".format(spec.origin))
 
 
 def _after_import(module):
     name = module.__name__
     try:
         owner, function = AFTER_IMPORT.pop(name)  # once, also if the program loads the module again
+        _require_flopmeter()
         getattr(importlib.import_module(owner), function)(module)
     except Exception as error:  # the command must run as it would without flopmeter
         if name == "torch":
@@ -126,6 +137,5 @@ def _run_the_hidden_one():
 
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
 sys.meta_path.insert(0, _Table)
-sys.meta_path.append(_Package)
 atexit.register(_log_if_nothing_was_recorded)
 _run_the_hidden_one()

@@ -18,6 +18,7 @@ struct InputLimits {
   static constexpr std::int64_t skipped_bytes = 64 << 20;  ///< without a line; the rest is not read
   static constexpr std::size_t profiles_per_rank = 1000;
   static constexpr std::size_t profile_rows = 10'000;
+  static constexpr std::size_t profile_rows_per_rank = 200'000;  ///< in the newest profiles
   static constexpr std::size_t shape_rates = 10'000;
   static constexpr std::size_t depth = 64;           ///< of JSON
   static constexpr std::size_t files = 1 << 20;      ///< in a directory
