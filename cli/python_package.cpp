@@ -62,12 +62,16 @@ fs::path found_in_path(const std::string& name) {
 
 /// The words after "#!" in the first line of a script; none for a program.
 std::vector<std::string> interpreter_of(const std::string& command) {
-  std::ifstream in(found_in_path(command));
-  std::array<char, 2> mark{};
-  if (!in.read(mark.data(), 2) || mark != std::array{'#', '!'}) return {};
-  std::string line;
-  std::getline(in, line);
-  std::stringstream text{line};
+  constexpr std::size_t longest = 256;  // as the kernel reads it
+  const fs::path file = found_in_path(command);
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return {};
+  std::string line(longest, '\0');
+  std::ifstream in(file);
+  in.read(line.data(), longest);
+  line.resize(std::min(static_cast<std::size_t>(in.gcount()), line.find('\n')));
+  if (!line.starts_with("#!")) return {};
+  std::stringstream text{line.substr(2)};
   std::vector<std::string> words;
   for (std::string word; text >> word;) words.push_back(word);
   return words;

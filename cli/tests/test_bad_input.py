@@ -2,6 +2,7 @@
 """Wrong usage: exit code 2 and one line that names the thing, the place, and what to do; 1 for what cannot be read."""
 import json
 import os
+import resource
 import subprocess
 from pathlib import Path
 
@@ -111,13 +112,24 @@ def test_a_damaged_run_json_is_reported_in_one_line(tmp_path, command):
 
 
 @pytest.mark.parametrize("arguments", [["estimate", "pipe"], ["run", "--config", "pipe", "--", "true"],
-                                       ["run", "--config", ".", "--", "true"], ["run", "--config", "list", "--", "true"]])
+                                       ["run", "--config", ".", "--", "true"], ["run", "--config", "list", "--", "true"], ["run", "--", "./pipe"]])
 def test_an_input_that_is_not_usable_is_refused_at_once(tmp_path, arguments):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "list").write_text("- a\n- b\n")
     done = subprocess.run([PROGRAM, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=20)
-    assert done.returncode in (1, 2) and done.stdout == "", done
+    assert done.returncode in (1, 2, 126) and done.stdout == "", done
     assert done.stderr.startswith("flopmeter: ") and done.stderr.count("\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize("limit_mib", [430, 460, 500, 540])
+def test_a_lack_of_memory_is_reported_in_one_line(tmp_path, limit_mib):
+    path = tmp_path / "trace.json"
+    path.write_text('{"traceEvents":[')
+    os.truncate(path, 400 << 20)
+    limit = limit_mib << 20
+    done = subprocess.run([PROGRAM, "trace", path], capture_output=True, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert_refused(done, "not enough memory", code=1)
 
 
 def test_hostile_names_reach_the_terminal_as_text():

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -95,15 +96,24 @@ void EventReader::read_in_parallel(std::vector<Chunk>& chunks) {
     if (options_.progress)
       options_.progress(static_cast<double>(++done) / static_cast<double>(chunks.size()));
   };
+  std::exception_ptr failure;
   const auto work = [&](std::size_t store) {
-    for (std::size_t i = next++; i < chunks.size(); i = next++) {
-      read_chunk(chunks[i], store);
-      finish(chunks[i]);
+    try {
+      for (std::size_t i = next++; i < chunks.size(); i = next++) {
+        read_chunk(chunks[i], store);
+        finish(chunks[i]);
+      }
+    } catch (...) {  // no memory: for the thread that called
+      const std::lock_guard lock{guard};
+      failure = std::current_exception();
     }
   };
-  std::vector<std::jthread> threads;
-  for (std::size_t store = 1; store < stores_.size(); ++store) threads.emplace_back(work, store);
-  work(0);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t store = 1; store < stores_.size(); ++store) threads.emplace_back(work, store);
+    work(0);
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 bool EventReader::read(JsonCursor& cursor) {
