@@ -42,6 +42,15 @@ def model_name(model: Any) -> str:
     return getattr(getattr(model, "config", model), "name_or_path", "") or type(model).__name__
 
 
+def _class_name(model: Any) -> str | None:
+    """The transformers class of a model, or of the model that it wraps."""
+    for each in _layers(model, "module", "_orig_mod", "model"):
+        for base in type(each).__mro__:
+            if base.__module__.startswith(("transformers.models.", "transformers_modules.")):
+                return base.__name__
+    return None
+
+
 def config_of(model: Any) -> dict[str, Any] | None:
     """The configuration of a Hugging Face model or config object, of a wrapped model, or a dict as it is."""
     for each in _layers(model, "module", "_orig_mod", "base_model"):  # of DDP, FSDP, torch.compile, and PEFT
@@ -50,9 +59,9 @@ def config_of(model: Any) -> dict[str, Any] | None:
         config: Any = each if hasattr(each, "model_type") else getattr(each, "config", None)
         if hasattr(config, "model_type") and hasattr(config, "to_dict"):
             known = config.to_dict()
-            # A file of another class may have named its own, which has another head.
-            classes = [of.__name__ for of in type(each).__mro__ if of.__module__.startswith("transformers")]
-            return known | {"architectures": classes[:1]} if each is not config and classes else known
+            # A file may name another class, which has another head.
+            own = None if config is each else _class_name(each)
+            return known | {"architectures": [own]} if own else known
     return None
 
 

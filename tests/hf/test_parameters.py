@@ -5,6 +5,7 @@ import json
 from random import Random
 
 import flopmeter
+import peft
 import pytest
 import torch
 import transformers as hf
@@ -72,3 +73,15 @@ def test_a_live_model_is_known_by_its_own_class(family):
     config.architectures = [family.model.__name__]  # as read from a file for another class
     total = sum(parameter.numel() for parameter in model.parameters())
     assert flopmeter.estimate(model, seq_len=8)["model"]["parameters"]["total"] == total
+
+
+def test_a_wrapped_model_is_known_by_the_class_inside():
+    config = hf.LlamaConfig(
+        hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+        vocab_size=50)
+    model = hf.LlamaForSequenceClassification(config)
+    total = sum(parameter.numel() for parameter in model.parameters())
+    compiled = torch.compile(model)
+    adapted = peft.get_peft_model(model, peft.LoraConfig(task_type="SEQ_CLS"))
+    for wrapped in (model, compiled, torch.nn.DataParallel(model), adapted):
+        assert flopmeter.estimate(wrapped, seq_len=8)["model"]["parameters"]["total"] == total, type(wrapped)

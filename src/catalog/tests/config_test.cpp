@@ -120,7 +120,7 @@ TEST(Config, normalized_keys_describe_the_published_models) {
             "4300079472");
 }
 
-// Sizes as in the first files of these models, which leave out what their classes have as default.
+// Sizes as in the first files of these models, which omit what their classes have as default.
 TEST(Config, files_of_older_releases_describe_the_published_models) {
   EXPECT_EQ(parameters(R"({"model_type": "mistral3", "transformers_version": "4.50.0.dev0",
                            "spatial_merge_size": 2, "multimodal_projector_bias": false,
