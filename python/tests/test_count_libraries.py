@@ -153,6 +153,17 @@ def test_an_operator_of_an_unknown_library_is_named_if_its_name_states_a_matmul(
     assert (c.hardware_flops, c.unsupported) == (2 * 2 * 3 * 4, [])
 
 
+def test_packed_attention_of_torch_counts_the_kernels_that_it_calls():
+    pytest.importorskip("torch.nn.attention.varlen")
+    library = torch.library.Library("torch_attn", "IMPL")
+    library.impl("_varlen_attn", lambda q, k, v, *_: (q.flatten(1) @ k.flatten(1).t(), q.clone(), q.clone()), "CPU")
+    q, starts = torch.randn(7, 4, 8), torch.tensor([0, 5, 7], dtype=torch.int32)
+    with flopmeter.count() as c:
+        torch.ops.torch_attn._varlen_attn(q, q, q, starts, starts, 5, 5, True)
+    library._destroy()
+    assert (c.by_op, c.unsupported) == ({"aten::mm": 2 * 7 * 7 * 32}, [])
+
+
 @pytest.mark.parametrize("library", ["unknown_layers"], indirect=True)
 def test_operators_inside_an_unknown_operator_are_counted(library):
     library.define("linear_gelu(Tensor a, Tensor b) -> Tensor")
