@@ -84,12 +84,12 @@ def test_one_of_several_optional_parameters_is_enough(library):
 @pytest.mark.parametrize("library", ["_flash_attn_9e27194_dirty"], indirect=True)
 def test_attention_in_an_unknown_namespace_is_recognized(library):
     define(library, "fwd(Tensor q, Tensor k, Tensor v, Tensor? out, float p, float scale, bool is_causal, int window_size_left, int window_size_right) -> Tensor")
-    define(library, "bwd(Tensor dout, Tensor q, Tensor k, Tensor v, bool is_causal) -> Tensor")
+    define(library, "bwd(Tensor dout, Tensor q, Tensor k, Tensor v, bool is_causal, int window_size_left) -> Tensor")
     ops = torch.ops._flash_attn_9e27194_dirty
     q, k, v = inputs()
     with flopmeter.count() as c:
         ops.fwd(q, k, v, None, 0.0, 1.0, True, -1, -1)
-        ops.bwd(torch.randn(2, 3, 4, 6), q, k, v, True)
+        ops.bwd(torch.randn(2, 3, 4, 6), q, k, v, True, -1)
     assert c.by_op == {
         "_flash_attn_9e27194_dirty::fwd": FORWARD,
         "_flash_attn_9e27194_dirty::bwd": 2 * 24 * 4 * (3 * 8 + 2 * 6),
@@ -100,30 +100,38 @@ def test_attention_in_an_unknown_namespace_is_recognized(library):
 @pytest.mark.parametrize("library", ["_neighborhood_attention"], indirect=True)
 def test_recognized_attention_with_parameters_that_reduce_the_pairs_is_an_upper_bound(library):
     define(library, "fmha_forward(Tensor query, Tensor key, Tensor value, bool is_causal, Tensor? cumulative_seqlen_Q) -> Tensor")
-    define(library, "fmha_backward(Tensor query, Tensor key, Tensor value, Tensor d_output, bool is_causal) -> Tensor")
-    define(library, "na1d_forward(Tensor query, Tensor key, Tensor value, int[] kernel_size, bool[] is_causal) -> Tensor")
+    define(library, "fmha_backward(Tensor query, Tensor key, Tensor value, Tensor d_output, bool is_causal, int max_seqlen_Q) -> Tensor")
+    define(library, "na1d_forward(Tensor query, Tensor key, Tensor value, int[] kernel_size, bool[] is_causal, int max_seqlen) -> Tensor")
     ops = torch.ops._neighborhood_attention
     with flopmeter.count() as c:
         ops.fmha_forward(*inputs(), True, None)
-        ops.fmha_backward(*inputs(), torch.randn(2, 3, 4, 6), True)
+        ops.fmha_backward(*inputs(), torch.randn(2, 3, 4, 6), True, 0)
     assert (c.hardware_flops, c.bounded_flops) == (FORWARD + 2 * 24 * 4 * (3 * 8 + 2 * 6), 0)
     with flopmeter.count() as c:
         ops.fmha_forward(*inputs(), True, torch.tensor([0, 2, 3]))
     assert c.hardware_flops == c.bounded_flops == FORWARD
     with flopmeter.count() as c:
-        ops.na1d_forward(*inputs(), [3], [False])
+        ops.na1d_forward(*inputs(), [3], [False], 0)
     assert c.hardware_flops == c.bounded_flops == 2 * 2 * 15 * 4 * (8 + 6)
+
+
+@pytest.mark.parametrize("library", ["_heads_first"], indirect=True)
+def test_attention_whose_layout_is_not_known_is_named(library):
+    define(library, "sdpa(Tensor q, Tensor k, Tensor v, bool causal, float scale) -> Tensor")
+    with flopmeter.count() as c:
+        torch.ops._heads_first.sdpa(*(torch.randn(2, 4, 64, 8) for _ in "qkv"), True, 1.0)
+    assert (c.hardware_flops, c.unsupported) == (0, [("_heads_first::sdpa", 1, None)])
 
 
 @pytest.mark.parametrize("library", ["_flash_attn_late"], indirect=True)
 def test_calls_before_an_unknown_operator_was_noticed_are_reported(library):
     with flopmeter.count() as c:
-        define(library, "fwd(Tensor q, Tensor k, Tensor v, bool causal) -> Tensor")
-        torch.ops._flash_attn_late.fwd(*inputs(), True)
+        define(library, "fwd(Tensor q, Tensor k, Tensor v, bool causal, int window_size_left) -> Tensor")
+        torch.ops._flash_attn_late.fwd(*inputs(), True, -1)
     assert c.hardware_flops == 0
     assert c.unsupported == [("_flash_attn_late::fwd", 1, None)]
     with flopmeter.count() as c:
-        torch.ops._flash_attn_late.fwd(*inputs(), True)
+        torch.ops._flash_attn_late.fwd(*inputs(), True, -1)
     assert c.hardware_flops == FORWARD
     assert not c.unsupported
 
@@ -151,6 +159,17 @@ def test_an_operator_of_an_unknown_library_is_named_if_its_name_states_a_matmul(
     with flopmeter.count() as c:
         ops.fused_gemm(torch.ones(2, 3), torch.ones(3, 4))
     assert (c.hardware_flops, c.unsupported) == (2 * 2 * 3 * 4, [])
+
+
+def test_packed_attention_of_torch_counts_the_kernels_that_it_calls():
+    pytest.importorskip("torch.nn.attention.varlen")
+    library = torch.library.Library("torch_attn", "IMPL")
+    library.impl("_varlen_attn", lambda q, k, v, *_: (q.flatten(1) @ k.flatten(1).t(), q.clone(), q.clone()), "CPU")
+    q, starts = torch.randn(7, 4, 8), torch.tensor([0, 5, 7], dtype=torch.int32)
+    with flopmeter.count() as c:
+        torch.ops.torch_attn._varlen_attn(q, q, q, starts, starts, 5, 5, True)
+    library._destroy()
+    assert (c.by_op, c.unsupported) == ({"aten::mm": 2 * 7 * 7 * 32}, [])
 
 
 @pytest.mark.parametrize("library", ["unknown_layers"], indirect=True)

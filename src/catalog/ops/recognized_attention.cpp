@@ -46,7 +46,9 @@ constexpr std::array examples = {
 
 extern constinit const OpFamily op_recognized_attention{
     .name = "recognized_attention",
-    .help = "operators of any library with parameters named query, key, value, and causal",
+    .help =
+        "operators of any library with parameters named query, key, value, and causal, and with "
+        "flash-attn's parameters for lengths or windows",
     .source = "parameter names that flash-attn and its forks share",
     .rules = rules,
     .examples = examples};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators of libraries that the catalog does not know, whose names state that they multiply.
-// recognize_op() finds them.
+// recognize_op() finds them.  torch's attention over packed sequences calls its own kernels, which
+// have rules.
 #include <flopmeter/catalog/op_rule.h>
 
 #include <array>
@@ -9,8 +10,14 @@
 namespace flopmeter {
 namespace {
 
+constexpr OpRule open(std::string_view name) {
+  return {.name = name, .flop_cost = unknown_cost, .open = true};
+}
 constexpr std::array rules = {
-    OpRule{.name = "any::matmul", .flop_cost = unknown_cost, .open = true},
+    open("any::matmul"),
+    open("torch_attn::_varlen_attn"),
+    open("torch_attn::_varlen_attn_out"),
+    open("torch_attn::_varlen_attn_backward"),
 };
 
 }  // namespace

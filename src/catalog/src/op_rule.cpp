@@ -104,8 +104,17 @@ const OpRule* recognize_op(std::string_view name, std::span<const std::string_vi
       return place_in_list(list, parameter) >= 0;
     });
   };
-  if (has("q query") && has("k key") && has("v value") && has("causal is_causal"))
+  if (has("q query") && has("k key") && has("v value") && has("causal is_causal")) {
+    // Only in the interface of flash-attn the order of heads and positions is known.
+    const bool has_known_layout =
+        std::any_of(parameters.begin(), parameters.end(), [](std::string_view parameter) {
+          return parameter.find("seqlen") != std::string_view::npos ||
+                 parameter.find("seq_len") != std::string_view::npos ||
+                 parameter.find("window") != std::string_view::npos;
+        });
+    if (!has_known_layout) return find_exactly("any::matmul");
     return has("dout d_out d_output do dO dOutput grad grad_out grad_output") ? backward : forward;
+  }
   return states_a_matmul(name) ? find_exactly("any::matmul") : nullptr;
 }
 

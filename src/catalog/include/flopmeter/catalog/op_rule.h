@@ -226,8 +226,9 @@ std::span<const OpFamily* const> op_families();
 const OpRule* find_op_rule(std::string_view name);
 
 /// Rule for an operator of another library.  Attention has parameters named query, key, value, and
-/// causal.  Another operator whose name states that it multiplies ("mylib::fused_gemm") gets a rule
-/// without a cost.  Null if neither is familiar.
+/// causal, and those of flash-attn for lengths or windows.  Attention without the latter, and an
+/// operator whose name states that it multiplies ("mylib::fused_gemm"), get a rule without a cost.
+/// Null if neither is familiar.
 const OpRule* recognize_op(std::string_view name, std::span<const std::string_view> parameters);
 
 /// FLOP cost of an unchecked call (a trace, the command line): empty if a size is negative or
