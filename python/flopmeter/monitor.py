@@ -243,7 +243,7 @@ class Monitor:
         return self._events.on(event, **facts)
 
     @guarded
-    def _report_activity(self, event: str, stage: str, **facts: int) -> None:
+    def _report_activity(self, event: str, stage: str, **facts: Any) -> None:
         if stage:
             self.core.set_stage(stage)
         self._events.on(event, **facts)

@@ -30,8 +30,8 @@ _AFTER_STAGE = "update"  # of the steps that follow
 def _generated(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, int]:
     """Sequences and new tokens that ``generate`` returned, with those after the end of a sequence; from shapes only."""
     model, *positional = args
-    prompt = positional[0] if positional else kwargs.get("inputs", kwargs.get("input_ids"))
-    ids = getattr(result, "sequences", result)
+    prompt: Any = positional[0] if positional else kwargs.get("inputs", kwargs.get("input_ids"))
+    ids: Any = getattr(result, "sequences", result)
     tensor = sys.modules["torch"].Tensor
     if type(prompt) is not tensor or type(ids) is not tensor or model.config.is_encoder_decoder:
         return {}
