@@ -51,5 +51,13 @@ TEST(LaunchOverhead, a_larger_batch_shares_launches_and_the_optimizer) {
   EXPECT_NEAR(*find(100, 5, totals).share, 0.74, 1e-4);
 }
 
+TEST(LaunchOverhead, the_code_of_a_larger_batch_runs_with_colder_caches) {
+  StepTotals totals;
+  totals.steps = totals.micro_batches = 1;
+  totals.samples.amount = 2;
+  totals.tokens.amount = 512;
+  EXPECT_NEAR(*find(100, 5, totals).share, 0.71 * (1 - 1.5 / 8), 1e-4);
+}
+
 }  // namespace
 }  // namespace flopmeter
