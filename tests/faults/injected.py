@@ -9,6 +9,7 @@ flopmeter reads each as one run.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import io
 import statistics
 import time
@@ -178,6 +179,7 @@ class Training:
 
     def resume(self, steps: int) -> None:
         """Resumes for a number of steps."""
+        gc.collect()  # a collection of all that pytest holds would take as long as many steps
         monitor = flopmeter.Monitor(
             str(self.directory), model=self.model, console=False, peak_tflops="measured", max_log_files=1000
         )
