@@ -50,12 +50,13 @@ void explain(const std::string& program, const std::string& directory) {
 
 void summary(const RunResult& bad,
              const RunResult& good,
+             std::string_view peaks,
              const std::string& program,
              const std::string& directory) {
   print_line("");
-  print_line("MFU " + percent(bad.mfu) + " -> " + percent(good.mfu) + ", " +
-             grouped(static_cast<WideInt>(bad.tokens_per_second)) + " -> " +
-             grouped(static_cast<WideInt>(good.tokens_per_second)) +
+  print_line("MFU " + percent(bad.mfu) + " -> " + percent(good.mfu) + " of the " +
+             std::string{peaks} + " peak, " + grouped(static_cast<WideInt>(bad.tokens_per_second)) +
+             " -> " + grouped(static_cast<WideInt>(good.tokens_per_second)) +
              " tokens/s, waiting for data " + percent(bad.data_share) + " -> " +
              percent(good.data_share) + " of the time");
   print_line("records, logs, and TensorBoard files: " + directory + "/{baseline,tuned}");
@@ -111,6 +112,6 @@ int main(int argc, char** argv) {
                            .peaks = peaks});
   if (!good) return fail(good.error());
   explain(program, directory + "/baseline");
-  summary(*bad, *good, program, directory);
+  summary(*bad, *good, use_bf16 ? "fp32 and the bf16" : "fp32", program, directory);
   return 0;
 }
