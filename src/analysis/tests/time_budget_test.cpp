@@ -321,5 +321,16 @@ TEST(Compare, changes_sum_to_the_difference_of_the_step_times) {
   EXPECT_EQ(changes[0].cause, causes::data_loading);
 }
 
+TEST(Finding, is_about_the_cause_of_its_rule_or_the_one_that_it_saves_most_of) {
+  Finding finding;
+  finding.rule = "padding";
+  finding.savings = {{"busy_machine", 3}, {"padding", 1}};
+  EXPECT_EQ(cause_of(finding), "padding");
+  finding.rule = "no_mixed_precision";
+  EXPECT_EQ(cause_of(finding), "busy_machine");
+  finding.savings.clear();
+  EXPECT_EQ(cause_of(finding), "");
+}
+
 }  // namespace
 }  // namespace flopmeter

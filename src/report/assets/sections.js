@@ -40,8 +40,6 @@ const withFixes = (budget, what_ifs) => {
   const factor = what_ifs.reduce((product, fix) => product * fix.useful_factor, 1);
   return {left, total, factor};
 };
-// The cause that a finding is about: its rule's, else the one that it saves most of.
-const causeOf = ({rule, savings}) => rule in savings ? rule : Object.keys(savings).sort((a, b) => savings[b] - savings[a])[0];
 const budgetSection = data => {
   const title = "Where the time went";
   const {budget, cause_texts, headline, findings, what_ifs, missing_signals, diagnosis_missing, peak} = data;
@@ -49,7 +47,7 @@ const budgetSection = data => {
   if (!budget.length) return section(title, null, missing("No budget: MFU is above 100 %. See the findings."));
   const total = budget.reduce((sum, line) => sum + line.seconds, 0);
   // A share that MFU, the verdict, or a finding states is printed as it is there.
-  const named = ["useful", (budget.find(line => line.cause !== "useful") || {}).cause, ...what_ifs.map(causeOf)];
+  const named = ["useful", (budget.find(line => line.cause !== "useful") || {}).cause, ...what_ifs.map(fix => fix.cause)];
   const shares = percents(budget.map(line => line.share), budget.flatMap((line, i) => named.includes(line.cause) ? [i] : []));
   const useful = (budget.find(line => line.cause === "useful") || {seconds: 0}).seconds;
   const parts = budget.map((line, i) => h("span", {title: `${cause_texts[line.cause]} ${shares[i]}, ${duration(line.seconds)}`, style: {flex: line.share + " 1 0", background: `var(--${shadeOf(line.cause)})`}}));

@@ -102,6 +102,7 @@ void write_diagnosis(JsonWriter& json, const Result<Diagnosis>& diagnosis) {
   for (const Finding& finding : (*diagnosis).findings) {
     json.begin_object()
         .field("rule", finding.rule)
+        .field("cause", cause_of(finding))
         .field("peak", finding.peak)
         .field("useful_factor", finding.useful_factor)
         .key("savings")

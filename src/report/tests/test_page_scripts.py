@@ -25,8 +25,6 @@ def page(browser, flopmeter, tmp_path_factory):
     ("percents([1 / 3, 1 / 3, 1 / 3])", ["33.4 %", "33.3 %", "33.3 %"]),
     ("percents([0.5006, 0.1634, 0.336], [1])", ["50.1 %", "16.3 %", "33.6 %"]),
     ("percents([0.68152, 0.25952, 0.04996, 0.009], [0, 1])", ["68.2 %", "26.0 %", "4.9 %", "0.9 %"]),
-    ("causeOf({rule: 'padding', savings: {busy_machine: 3, padding: 1}})", "padding"),
-    ("causeOf({rule: 'no_mixed_precision', savings: {optimizer: 1, matmul_inefficiency: 2}})", "matmul_inefficiency"),
     ("percents([0.2504, 0.25])", ["25.0 %", "25.0 %"]),
     ("si(1234567)", "1.23 M"),
     ("si(12)", "12"),
